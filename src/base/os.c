@@ -69,7 +69,7 @@ static struct str boot_time_id(struct arena *a)
 		struct str line = str_cut(&stat, '\n');
 
 		if (str_is(str_cut(&line, ' '), "btime"))
-			return arena_printf(a, "btime-%.*s", STRF(str_trim(line)));
+			return arena_printf(a, "btime-%s", arena_cstr(a, str_trim(line)));
 	}
 	return STR("unknown");
 }

@@ -10,7 +10,8 @@ static bool boot_named_well(struct str boot_id)
 
 struct str proc_here(struct arena *a)
 {
-	return arena_printf(a, "%.*s/%.*s", STRF(os_boot_id(a)), STRF(os_pid_space(a)));
+	return arena_printf(a, "%s/%s", arena_cstr(a, os_boot_id(a)),
+			    arena_cstr(a, os_pid_space(a)));
 }
 
 /* Two time namespaces may round the same start to neighbouring ticks. A pid is not reused that

@@ -265,7 +265,8 @@ struct str when_date(struct arena *a, int64_t ms)
 
 	if (ms % DAY == 0 || !localtime_r(&t, &tm))
 		return when_date_iso(a, ms);
-	return arena_printf(a, "%.*s %02d:%02d", STRF(day_text(a, &tm)), tm.tm_hour, tm.tm_min);
+	return arena_printf(a, "%s %02d:%02d", arena_cstr(a, day_text(a, &tm)), tm.tm_hour,
+			    tm.tm_min);
 }
 
 static bool take_unit(struct str *s, int64_t *unit)

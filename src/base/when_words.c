@@ -194,7 +194,8 @@ static enum found read_said(struct str text, int64_t now, struct said *out, int6
 static bool at_clock(const struct said *s, int64_t *ms, struct arena *a)
 {
 	return when_parse(
-		arena_printf(a, "%.*sT%02d:%02d", STRF(day_text(s, a)), s->hour, s->minute), ms);
+		arena_printf(a, "%sT%02d:%02d", arena_cstr(a, day_text(s, a)), s->hour, s->minute),
+		ms);
 }
 
 bool when_parse_words(struct str text, int64_t now, int64_t *ms, struct arena *a)

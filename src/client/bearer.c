@@ -193,7 +193,7 @@ static struct bearer *named(const struct bearers *list, struct str name)
 
 struct str bearer_make(struct bearer *b, struct arena *a)
 {
-	struct str secret = arena_printf(a, BEARER_PREFIX "%.*s", STRF(secret_make(a)));
+	struct str secret = arena_printf(a, BEARER_PREFIX "%s", arena_cstr(a, secret_make(a)));
 
 	b->hash = hash_hex(a, secret);
 	return secret;

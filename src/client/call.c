@@ -495,9 +495,9 @@ static bool is_tidy(struct client *c)
 
 	if (keyring_folder(&c->keyring))
 		return true;
-	path = fs_join(
-		c->arena, str_c(c->keyring.dir),
-		arena_printf(c->arena, "%.*s.tidy", STRF(hash_hex(c->arena, c->keyring.queue))));
+	path = fs_join(c->arena, str_c(c->keyring.dir),
+		       arena_printf(c->arena, "%s.tidy",
+				    arena_cstr(c->arena, hash_hex(c->arena, c->keyring.queue))));
 	if (fs_read(c->arena, path, 64, &text) == 0 && str_to_i64(str_trim(text), &last) &&
 	    last <= now && now - last < TIDY_MS)
 		return true;

@@ -109,7 +109,7 @@ static struct str agent_by_environment(struct str *why, struct arena *a)
 		}
 	name = caller_of_client(str_c(said));
 	if (name.n)
-		*why = arena_printf(a, "AI_AGENT is %.*s", STRF(text_line(a, str_c(said))));
+		*why = arena_printf(a, "AI_AGENT is %s", arena_cstr(a, text_line(a, str_c(said))));
 	return name;
 }
 
@@ -132,8 +132,8 @@ static struct str find_who(struct str client, struct str *why, struct arena *a)
 	struct str name = caller_of_client(client);
 
 	if (name.n) {
-		*why = arena_printf(a, "the MCP client calls itself %.*s",
-				    STRF(text_cut(a, text_line(a, client), 60)));
+		*why = arena_printf(a, "the MCP client calls itself %s",
+				    arena_cstr(a, text_cut(a, text_line(a, client), 60)));
 		return name;
 	}
 	name = agent_by_environment(why, a);
@@ -164,7 +164,8 @@ struct caller caller_find(struct str client, struct str host, const char *worktr
 	id.name = arena_printf(a, "%.*s@%.*s", STRF(who), STRF(host));
 	if (!worktree || !text_valid(str_c(worktree)))
 		return id;
-	long_name = arena_printf(a, "%.*s/%.*s", STRF(id.name), STRF(plain(str_c(worktree), a)));
+	long_name = arena_printf(a, "%.*s/%s", STRF(id.name),
+				 arena_cstr(a, plain(str_c(worktree), a)));
 	if (long_name.n <= NAME_MAX_BYTES)
 		id.name = long_name;
 	return id;
@@ -232,7 +233,7 @@ struct caller_run caller_run_find(struct str told, struct arena *a)
 		run.why = STR("the client named its session in this call");
 	} else if (ids.n) {
 		run.name = as_run(join(ids, "+", a), a);
-		run.why = arena_printf(a, "%.*s %s it", STRF(join(names, " and ", a)),
+		run.why = arena_printf(a, "%s %s it", arena_cstr(a, join(names, " and ", a)),
 				       names.n == 1 ? "names" : "name");
 	} else {
 		run.made = false;

@@ -26,9 +26,9 @@ static enum result check_name(const char *what, struct str s, struct answer *ans
 	return answer_fail(
 		ans, USAGE,
 		arena_printf(a,
-			     "'%.*s' cannot be the name of %s: a name is one line of 1 to %d "
+			     "'%s' cannot be the name of %s: a name is one line of 1 to %d "
 			     "bytes",
-			     STRF(text_cut(a, text_line(a, s), 60)), what, NAME_MAX_BYTES),
+			     arena_cstr(a, text_cut(a, text_line(a, s), 60)), what, NAME_MAX_BYTES),
 		STR(""));
 }
 
@@ -191,7 +191,7 @@ static struct str default_uri(const char *pawl_dir, struct arena *a)
 		return STR("");
 	if (fs_exists(fs_join(a, str_c(pawl_dir), STR("state"))) &&
 	    !fs_exists(fs_join(a, str_c(pawl_dir), STR("queue.db"))))
-		return arena_printf(a, "files:%.*s", STRF(fs_dirname(str_c(pawl_dir))));
+		return arena_printf(a, "files:%s", arena_cstr(a, fs_dirname(str_c(pawl_dir))));
 	return resolve_as(arena_printf(a, "sqlite:%s/queue.db", pawl_dir), "/", false, a);
 }
 
@@ -354,7 +354,7 @@ static struct str queue_label(const struct client *c)
 	}
 	if (u.fragment.n)
 		buf_addf(&b, "#%.*s", STRF(u.fragment));
-	buf_addf(&b, " queue %.*s", STRF(client_queue_name(c)));
+	buf_addf(&b, " queue %s", arena_cstr(c->arena, client_queue_name(c)));
 	out = arena_str(c->arena, buf_str(&b));
 	buf_free(&b);
 	return out;

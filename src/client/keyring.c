@@ -257,7 +257,7 @@ static struct names names_of(struct keyring *k, struct str task, struct str filt
 	struct str end = STR("");
 
 	if (of.n)
-		end = arena_printf(k->arena, "+%.*s", STRF(hash_hex(k->arena, of)));
+		end = arena_printf(k->arena, "+%s", arena_cstr(k->arena, hash_hex(k->arena, of)));
 	for (int by = *k->id ? KEY_BY_ID : KEY_BY_LABEL; by <= KEY_BY_LABEL; by++) {
 		struct str name = key_name(k, (enum key_by)by, task, filter);
 

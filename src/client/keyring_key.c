@@ -104,8 +104,8 @@ struct str key_name(const struct keyring *k, enum key_by by, struct str task, st
 	if (by == KEY_BY_LABEL)
 		return name;
 	head = key_head(k, task);
-	return arena_printf(k->arena, "%.*s%.*s", STRF(head),
-			    STRF(str_n(name.p, name.n - KEY_HEAD)));
+	return arena_printf(k->arena, "%.*s%s", STRF(head),
+			    arena_cstr(k->arena, str_n(name.p, name.n - KEY_HEAD)));
 }
 
 char *key_path(const struct keyring *k, struct str name, const char *ending)

@@ -18,7 +18,7 @@ static struct str head_of(const struct keyring *k, struct arena *a)
 {
 	struct str text = arena_printf(a, "%.*s\n%.*s", STRF(k->agent), STRF(k->worktree));
 
-	return arena_printf(a, "%.*s-", STRF(str_n(hash_hex(a, text).p, HEAD)));
+	return arena_printf(a, "%s-", arena_cstr(a, str_n(hash_hex(a, text).p, HEAD)));
 }
 
 struct search {

@@ -70,8 +70,8 @@ struct str setting_fault(const struct setting *s, struct str value, struct arena
 struct str setting_bad(const struct setting *s, struct str value, struct str allowed,
 		       struct arena *a)
 {
-	return arena_printf(a, "%s = '%.*s': it must be %.*s", s->name, STRF(text_line(a, value)),
-			    STRF(allowed));
+	return arena_printf(a, "%s = '%s': it must be %.*s", s->name,
+			    arena_cstr(a, text_line(a, value)), STRF(allowed));
 }
 
 struct str setting_nearest(struct str name, struct arena *a)

@@ -116,8 +116,9 @@ static struct str no_setting(const struct loading *l, struct str name)
 {
 	if (!may_quote(l))
 		return STR("there is no setting of this name");
-	return arena_printf(l->arena, "there is no setting '%.*s'",
-			    STRF(text_cut(l->arena, text_line(l->arena, name), QUOTED)));
+	return arena_printf(
+		l->arena, "there is no setting '%s'",
+		arena_cstr(l->arena, text_cut(l->arena, text_line(l->arena, name), QUOTED)));
 }
 
 static struct str bad_value(const struct loading *l, const struct setting *set, struct str value,
@@ -138,16 +139,16 @@ static void take_line(void *ctx, int line, struct str name, struct str value)
 		return;
 	if (!set) {
 		l->fault_line = line;
-		l->message = arena_printf(l->arena, "%s:%d: %.*s", l->file, line,
-					  STRF(no_setting(l, name)));
+		l->message = arena_printf(l->arena, "%s:%d: %s", l->file, line,
+					  arena_cstr(l->arena, no_setting(l, name)));
 		l->hint = setting_nearest(name, l->arena);
 		return;
 	}
 	allowed = setting_fault(set, value, l->arena);
 	if (allowed.n) {
 		l->fault_line = line;
-		l->message = arena_printf(l->arena, "%s:%d: %.*s", l->file, line,
-					  STRF(bad_value(l, set, value, allowed)));
+		l->message = arena_printf(l->arena, "%s:%d: %s", l->file, line,
+					  arena_cstr(l->arena, bad_value(l, set, value, allowed)));
 		return;
 	}
 	l->s->values[set - settings_list] = (struct settings_value){
@@ -338,10 +339,10 @@ static enum result check_leases(struct settings *s, struct answer *ans, struct a
 			continue;
 		s->disagree = true;
 		return answer_fail(ans, MISCONFIGURED,
-				   arena_printf(a, "%.*s is not between %.*s and %.*s",
-						STRF(shown(s, name, a)),
-						STRF(shown(s, "lease.min", a)),
-						STRF(shown(s, "lease.max", a))),
+				   arena_printf(a, "%s is not between %s and %s",
+						arena_cstr(a, shown(s, name, a)),
+						arena_cstr(a, shown(s, "lease.min", a)),
+						arena_cstr(a, shown(s, "lease.max", a))),
 				   STR("change one of the three"));
 	}
 	return SUCCESS;
@@ -396,10 +397,10 @@ static enum result check_write(struct str name, const struct str *value, struct 
 	struct str allowed;
 
 	if (!set)
-		return answer_fail(
-			ans, USAGE,
-			arena_printf(a, "there is no setting '%.*s'", STRF(text_line(a, name))),
-			setting_nearest(name, a));
+		return answer_fail(ans, USAGE,
+				   arena_printf(a, "there is no setting '%s'",
+						arena_cstr(a, text_line(a, name))),
+				   setting_nearest(name, a));
 	allowed = value ? setting_fault(set, *value, a) : STR("");
 	if (allowed.n)
 		return answer_fail(ans, USAGE, setting_bad(set, *value, allowed, a), STR(""));

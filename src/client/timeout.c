@@ -17,9 +17,8 @@ enum result client_find_timeout(struct client *c, struct answer *ans)
 		return SUCCESS;
 	return answer_fail(
 		ans, USAGE,
-		arena_printf(c->arena,
-			     "'%.*s' is not a timeout: use a time such as 500ms, 15s or 2m",
-			     STRF(text_line(c->arena, c->said.timeout))),
+		arena_printf(c->arena, "'%s' is not a timeout: use a time such as 500ms, 15s or 2m",
+			     arena_cstr(c->arena, text_line(c->arena, c->said.timeout))),
 		STR(""));
 }
 

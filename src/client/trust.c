@@ -12,8 +12,8 @@
 /* Hashes both parts first, so that no byte can move from one part to the other. */
 static struct str seal_of(struct str text, struct str to, struct arena *a)
 {
-	return hash_hex(
-		a, arena_printf(a, "%.*s %.*s", STRF(hash_hex(a, text)), STRF(hash_hex(a, to))));
+	return hash_hex(a, arena_printf(a, "%s %s", arena_cstr(a, hash_hex(a, text)),
+					arena_cstr(a, hash_hex(a, to))));
 }
 
 static struct str asks(const struct settings *s, struct str uri, struct arena *a)
@@ -21,9 +21,9 @@ static struct str asks(const struct settings *s, struct str uri, struct arena *a
 	const struct settings_value *v = &s->queue_store;
 
 	if (v->value.n)
-		return arena_printf(a, "%.*s: store = %.*s", STRF(text_line(a, v->origin)),
-				    STRF(text_line(a, uri_shown(a, v->value))));
-	return arena_printf(a, "%.*s", STRF(text_line(a, uri_shown(a, uri))));
+		return arena_printf(a, "%s: store = %s", arena_cstr(a, text_line(a, v->origin)),
+				    arena_cstr(a, text_line(a, uri_shown(a, v->value))));
+	return arena_printf(a, "%s", arena_cstr(a, text_line(a, uri_shown(a, uri))));
 }
 
 /* Is .pawl another user's, in a folder that all users can write to, such as /tmp? Any user can create a .pawl there,
@@ -64,8 +64,8 @@ static void add_reason(struct trust *t, struct str line, struct str why, struct 
 
 static struct str line_of(const struct settings_value *v, const char *name, struct arena *a)
 {
-	return arena_printf(a, "%.*s: %s = %.*s", STRF(text_line(a, v->origin)), name,
-			    STRF(text_line(a, v->value)));
+	return arena_printf(a, "%s: %s = %s", arena_cstr(a, text_line(a, v->origin)), name,
+			    arena_cstr(a, text_line(a, v->value)));
 }
 
 /* Adds the lines of the config that would put their own text before an agent. Trust covers the queue, too. */
@@ -154,9 +154,9 @@ enum result trust_check(const struct trust *t, struct answer *ans, struct arena 
 	return answer_fail(
 		ans, MISCONFIGURED,
 		arena_printf(a,
-			     "the queue's config is not trusted: %.*s. A person who wants this "
+			     "the queue's config is not trusted: %s. A person who wants this "
 			     "store runs in a terminal: pawl trust",
-			     STRF(trust_reasons(t, "; ", a))),
+			     arena_cstr(a, trust_reasons(t, "; ", a))),
 		STR("a config can come with a clone: read it first. --store URI or PAWL_STORE names "
 		    "another store"));
 }

@@ -91,12 +91,12 @@ static enum trust_state path_reach(struct str path, struct str scheme, const cha
 	struct str below;
 
 	*to = str_c(found ? found : full);
-	*why = arena_printf(a, "it leads to %.*s, outside of %.*s", STRF(text_line(a, *to)),
-			    STRF(text_line(a, str_c(root))));
+	*why = arena_printf(a, "it leads to %s, outside of %s", arena_cstr(a, text_line(a, *to)),
+			    arena_cstr(a, text_line(a, str_c(root))));
 	if (!found || !trust_within(*to, str_c(root)))
 		return TRUST_MISSING;
 	below = str_n(to->p + strlen(root), to->n - strlen(root));
-	*why = arena_printf(a, "it leads into %.*s", STRF(text_line(a, *to)));
+	*why = arena_printf(a, "it leads into %s", arena_cstr(a, text_line(a, *to)));
 	if (has_part(below, ".git") && !(str_is(scheme, "git") && str_is(below, "/.git")))
 		return TRUST_MISSING;
 	return TRUST_INSIDE;
@@ -139,8 +139,9 @@ static enum trust_state git_path_reach(struct str path, const char *root, const 
 
 	if (state != TRUST_INSIDE || !is_nested(*to, root, a))
 		return state;
-	*why = arena_printf(a, "it leads to %.*s, a repository inside of %.*s",
-			    STRF(text_line(a, *to)), STRF(text_line(a, str_c(root))));
+	*why = arena_printf(a, "it leads to %s, a repository inside of %s",
+			    arena_cstr(a, text_line(a, *to)),
+			    arena_cstr(a, text_line(a, str_c(root))));
 	return TRUST_MISSING;
 }
 
@@ -196,9 +197,9 @@ struct str trust_git_uri(struct str uri, const char *root, const char *dir, stru
 		return uri;
 	if (found && in_a_uri(found))
 		path = found;
-	return arena_printf(
-		a, "git:%s%.*s", path,
-		STRF(str_n(u.path.p + u.path.n, (size_t)(uri.p + uri.n - (u.path.p + u.path.n)))));
+	return arena_printf(a, "git:%s%s", path,
+			    arena_cstr(a, str_n(u.path.p + u.path.n,
+						(size_t)(uri.p + uri.n - (u.path.p + u.path.n)))));
 }
 
 enum trust_state trust_reach(struct str uri, const char *root, const char *dir, struct str *to,

@@ -25,7 +25,7 @@ const char *args_json_type(const struct param *p)
 
 static const char *fault(const struct param *p, const char *what, struct arena *a)
 {
-	return arena_printf(a, "the argument %.*s: %s", STRF(param_argument(p, a)), what).p;
+	return arena_printf(a, "the argument %s: %s", arena_cstr(a, param_argument(p, a)), what).p;
 }
 
 /* Writes a number as text; only a duration may have a fraction. */
@@ -144,11 +144,11 @@ static const char *unknown(const struct command *c, struct str key, enum args_fr
 
 	for (const struct param *p = c->params; p && p->name; p++)
 		if (offered(p, from))
-			known = arena_printf(a, "%.*s%s%.*s", STRF(known), known.n ? ", " : "",
-					     STRF(param_argument(p, a)));
-	return arena_printf(a, "%s has no argument '%.*s'; it has: %.*s", c->name,
-			    STRF(text_cut(a, text_line(a, key), 60)),
-			    STRF(known.n ? known : STR("none")))
+			known = arena_printf(a, "%.*s%s%s", STRF(known), known.n ? ", " : "",
+					     arena_cstr(a, param_argument(p, a)));
+	return arena_printf(a, "%s has no argument '%s'; it has: %s", c->name,
+			    arena_cstr(a, text_cut(a, text_line(a, key), 60)),
+			    arena_cstr(a, known.n ? known : STR("none")))
 		.p;
 }
 
@@ -172,8 +172,8 @@ const char *args_from_json(struct args *args, const struct command *c, const jso
 			args->seen |= UINT64_C(1) << (p - c->params);
 	}
 	p = command_missing(c, args);
-	return p ? arena_printf(a, "%s needs the argument %.*s: %s", c->name,
-				STRF(param_argument(p, a)), p->help)
+	return p ? arena_printf(a, "%s needs the argument %s: %s", c->name,
+				arena_cstr(a, param_argument(p, a)), p->help)
 			       .p
 		 : NULL;
 }

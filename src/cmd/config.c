@@ -47,8 +47,8 @@ static enum result unknown(struct session *s, struct str name, struct reply *out
 	near = text_nearest(name, names, n);
 	return run_fail(
 		USAGE,
-		arena_printf(s->arena, "there is no setting '%.*s'",
-			     STRF(text_line(s->arena, name))),
+		arena_printf(s->arena, "there is no setting '%s'",
+			     arena_cstr(s->arena, text_line(s->arena, name))),
 		near ? arena_printf(s->arena, "did you mean %s? `pawl config list` shows all", near)
 		     : STR("`pawl config list` shows all"),
 		out);
@@ -328,7 +328,7 @@ static void show_get(const struct reply *r, struct view *v)
 	struct str value = json_get(set, "value");
 
 	if (!v->quiet)
-		view_text(v, BOLD, "%.*s = ", STRF(json_get(set, "name")));
+		view_text(v, BOLD, "%s = ", arena_cstr(v->arena, json_get(set, "name")));
 	view_data(v, PLAIN, value.n || v->quiet ? value : STR("-"));
 	if (!v->quiet) {
 		view_text(v, DIM, "  (");

@@ -37,9 +37,9 @@ static void warn(struct session *s, struct reply *out)
 	if (t->status != NEEDS_HELP || out->ans.existed)
 		return;
 	reply_warn(out,
-		   arena_printf(
-			   s->arena, "%.*s needs help: %.*s", STRF(t->id),
-			   STRF(t->blocker_reason.n ? t->blocker_reason : STR("no reason known"))),
+		   arena_printf(s->arena, "%.*s needs help: %s", STRF(t->id),
+				arena_cstr(s->arena, t->blocker_reason.n ? t->blocker_reason
+									 : STR("no reason known"))),
 		   s->arena);
 }
 

@@ -157,7 +157,7 @@ void data_show_items(const struct reply *r, struct view *v)
 			view_text(v, PLAIN, "\n");
 		} else if (!v->quiet && failed) {
 			view_data(v, BOLD, name);
-			view_text(v, RED, " %.*s ", STRF(json_get(x, "code")));
+			view_text(v, RED, " %s ", arena_cstr(v->arena, json_get(x, "code")));
 			view_data(v, PLAIN, json_get(x, "message"));
 			view_text(v, PLAIN, "\n");
 		}

@@ -198,9 +198,9 @@ static void check_clock(struct exam *x)
 	else
 		doctor_note(
 			x, CHECK_NOTE, "clock",
-			arena_printf(
-				a, "the store's time and this machine's wall clock differ by %.*s",
-				STRF(duration_text(a, apart))),
+			arena_printf(a,
+				     "the store's time and this machine's wall clock differ by %s",
+				     arena_cstr(a, duration_text(a, apart))),
 			STR("leases follow the store's time and are safe; set the machine's clock (NTP)"));
 }
 
@@ -218,16 +218,16 @@ static void check_trust(struct exam *x)
 		doctor_note(x, CHECK_OK, "trust", STR("the store is a remote of your repository"),
 			    STR(""));
 	else if (t.state == TRUST_GIVEN)
-		doctor_note(
-			x, CHECK_OK, "trust",
-			arena_printf(a, "you trusted %.*s", STRF(text_line(a, str_c(t.config)))),
-			STR(""));
+		doctor_note(x, CHECK_OK, "trust",
+			    arena_printf(a, "you trusted %s",
+					 arena_cstr(a, text_line(a, str_c(t.config)))),
+			    STR(""));
 	else if (t.state == TRUST_MISSING)
 		doctor_note(x, x->s->client.trust.state == TRUST_MISSING ? CHECK_BAD : CHECK_NOTE,
 			    "trust",
 			    t.agent ? STR("nobody has trusted .pawl/config")
-				    : arena_printf(a, "you have not trusted %.*s",
-						   STRF(trust_reasons(&t, "; ", a))),
+				    : arena_printf(a, "you have not trusted %s",
+						   arena_cstr(a, trust_reasons(&t, "; ", a))),
 			    trust_advice(&t));
 }
 
@@ -243,16 +243,14 @@ static bool check_server(struct exam *x)
 		return false;
 	}
 	doctor_note(x, CHECK_OK, "server",
-		    arena_printf(a,
-				 "it answers; the token %.*s has the role %s, for the agent %.*s",
-				 STRF(text_line(a, f.token)), role_name((enum role)f.role),
-				 STRF(text_line(a, f.agents))),
+		    arena_printf(a, "it answers; the token %s has the role %s, for the agent %s",
+				 arena_cstr(a, text_line(a, f.token)), role_name((enum role)f.role),
+				 arena_cstr(a, text_line(a, f.agents))),
 		    STR(""));
 	if (!str_is(f.version, PAWL_VERSION))
 		doctor_note(x, CHECK_NOTE, "version",
-			    arena_printf(a,
-					 "the server has version %.*s, this program " PAWL_VERSION,
-					 STRF(text_line(a, f.version))),
+			    arena_printf(a, "the server has version %s, this program " PAWL_VERSION,
+					 arena_cstr(a, text_line(a, f.version))),
 			    STR("install the same version on both"));
 	return true;
 }

@@ -75,9 +75,10 @@ static enum result run_editor(struct session *s, const char *path, struct str *t
 	client_close(&s->client);
 	r = editor_run(editor, path, s->owns_stdout, &status);
 	if (!r && (!WIFEXITED(status) || WEXITSTATUS(status)))
-		return no_editor(arena_printf(s->arena, "the editor `%s` ended with %.*s", editor,
-					      STRF(run_status_text(s->arena, status))),
-				 out);
+		return no_editor(
+			arena_printf(s->arena, "the editor `%s` ended with %s", editor,
+				     arena_cstr(s->arena, run_status_text(s->arena, status))),
+			out);
 	if (!r)
 		r = data_read(s, path, text);
 	return r ? run_fail(API_ERROR, arena_printf(s->arena, "%s: %s", path, strerror(-r)),

@@ -98,7 +98,8 @@ static void show_state(const struct reply *r, struct view *v)
 	view_text(v, RED, "emergency");
 	view_text(v, PLAIN, ", the queue is read-only: ");
 	view_data(v, PLAIN, t->blocker_reason);
-	view_text(v, PLAIN, "\n  declared %.*s by ", STRF(view_when(v, t->lock.acquired_at)));
+	view_text(v, PLAIN, "\n  declared %s by ",
+		  arena_cstr(v->arena, view_when(v, t->lock.acquired_at)));
 	view_data(v, CYAN, t->lock.holder);
 	view_text(v, PLAIN, "\n");
 	if (t->summary.n) {

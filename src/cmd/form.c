@@ -48,8 +48,9 @@ static int take_key(void *ctx, struct str key, json_t *value, size_t line)
 		return 0;
 	*k->fault = (struct yaml_fault){
 		line,
-		arena_printf(k->arena, "there is no field '%.*s'; put keys of your own under extra",
-			     STRF(text_cut(k->arena, text_line(k->arena, key), 60))),
+		arena_printf(
+			k->arena, "there is no field '%s'; put keys of your own under extra",
+			arena_cstr(k->arena, text_cut(k->arena, text_line(k->arena, key), 60))),
 	};
 	return -EINVAL;
 }

@@ -109,8 +109,8 @@ static void show(const struct reply *r, struct view *v)
 	if (v->quiet)
 		return;
 	view_data(v, BOLD, t->id);
-	view_text(v, PLAIN, " is yours with fence %lld for another %.*s\n", (long long)t->fence,
-		  STRF(view_left(v, t->lock.expires_at - r->ans.now)));
+	view_text(v, PLAIN, " is yours with fence %lld for another %s\n", (long long)t->fence,
+		  arena_cstr(v->arena, view_left(v, t->lock.expires_at - r->ans.now)));
 }
 
 const struct command cmd_guard = {

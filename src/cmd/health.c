@@ -32,16 +32,16 @@ static void find_reasons(struct exam *x)
 		reason(x, 30,
 		       arena_printf(
 			       a,
-			       "%lld stale lock%s: expired more than %.*s ago, or of a dead process",
+			       "%lld stale lock%s: expired more than %s ago, or of a dead process",
 			       (long long)f->stale, f->stale == 1 ? "" : "s",
-			       STRF(duration_text(a, x->stale_ms))),
+			       arena_cstr(a, duration_text(a, x->stale_ms))),
 		       STR("to release them: pawl lock cleanup"));
 	if (f->recent_failures > HEALTH_FAILURES)
 		reason(x, 40,
-		       arena_printf(a, "%lld%s changes failed in the last %.*s",
+		       arena_printf(a, "%lld%s changes failed in the last %s",
 				    (long long)f->recent_failures,
 				    f->recent_failures >= 16 ? " or more" : "",
-				    STRF(duration_text(a, HEALTH_RECENT_MS))),
+				    arena_cstr(a, duration_text(a, HEALTH_RECENT_MS))),
 		       STR("`pawl lock typed` and the refusals name the lock in the way; --timeout waits longer"));
 	if (f->load_percent > HEALTH_LOAD)
 		reason(x, 20,
@@ -273,9 +273,10 @@ static void show_refused(struct view *v, const json_t *refused)
 	view_text(v, PLAIN, "%lld acquisition%s refused because another agent held the lock", n,
 		  n == 1 ? " was" : "s were");
 	if (last) {
-		view_text(v, PLAIN, "; the last: %.*s by ", STRF(json_get(last, "operation")));
+		view_text(v, PLAIN, "; the last: %s by ",
+			  arena_cstr(v->arena, json_get(last, "operation")));
 		view_data(v, PLAIN, json_get(last, "agent"));
-		view_text(v, PLAIN, " at %.*s, ", STRF(json_get(last, "at")));
+		view_text(v, PLAIN, " at %s, ", arena_cstr(v->arena, json_get(last, "at")));
 		view_data(v, BOLD, json_get(last, "task"));
 		view_text(v, PLAIN, " was held by ");
 		view_data(v, PLAIN, json_get(last, "holder"));
@@ -306,7 +307,7 @@ static void show(const struct reply *r, struct view *v)
 		view_text(v, PLAIN, "%lld\n", score);
 		return;
 	}
-	view_text(v, p, "%lld/100  %.*s\n", score, STRF(json_get(h, "level")));
+	view_text(v, p, "%lld/100  %s\n", score, arena_cstr(v->arena, json_get(h, "level")));
 	json_array_foreach(json_object_get(h, "reasons"), i, why) {
 		view_text(v, YELLOW, "%4lld  ", (long long)view_int(why, "points"));
 		view_data(v, PLAIN, json_get(why, "text"));

@@ -13,8 +13,8 @@ static void show(const struct reply *r, struct view *v)
 	if (v->quiet)
 		return;
 	view_data(v, BOLD, r->ans.task->id);
-	view_text(v, PLAIN, " is yours for %.*s\n",
-		  STRF(view_left(v, r->ans.lock->expires_at - r->ans.now)));
+	view_text(v, PLAIN, " is yours for %s\n",
+		  arena_cstr(v->arena, view_left(v, r->ans.lock->expires_at - r->ans.now)));
 }
 
 const struct command cmd_heartbeat = {

@@ -37,8 +37,8 @@ static enum result unknown(struct session *s, const struct help_args *a, struct 
 	else
 		first = NULL, near = nearest_topic(a->words.v[0].p, s->arena);
 	return run_fail(USAGE,
-			arena_printf(s->arena, "there is no command '%.*s'",
-				     STRF(text_line(s->arena, said))),
+			arena_printf(s->arena, "there is no command '%s'",
+				     arena_cstr(s->arena, text_line(s->arena, said))),
 			near ? arena_printf(s->arena, "did you mean `pawl help %s%s%s`?",
 					    first ? first : "", first ? " " : "", near)
 			     : STR("`pawl help` shows all commands"),

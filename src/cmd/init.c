@@ -273,9 +273,9 @@ static enum result check_above(struct session *s, const struct init_args *a, str
 	return run_fail(
 		MISCONFIGURED,
 		arena_printf(s->arena,
-			     "%.*s has a queue, and commands in this folder use it. No other "
+			     "%s has a queue, and commands in this folder use it. No other "
 			     "queue was made",
-			     STRF(text_line(s->arena, root))),
+			     arena_cstr(s->arena, text_line(s->arena, root))),
 		STR("nothing is needed to use that queue. To make one of its own here, which hides "
 		    "it: pawl init --force"),
 		out);

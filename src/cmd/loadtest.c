@@ -88,8 +88,8 @@ static enum result judge(struct session *s, const struct torture_plan *p,
 
 	if (r->faults.n)
 		return run_fail(MISCONFIGURED,
-				arena_printf(s->arena, "the store broke its promise: %.*s",
-					     STRF(first_fault(r))),
+				arena_printf(s->arena, "the store broke its promise: %s",
+					     arena_cstr(s->arena, first_fault(r))),
 				STR("`pawl torture` examines the store further"), out);
 	if (r->interrupted || r->succeeded == wanted)
 		return SUCCESS;

@@ -181,10 +181,11 @@ static void show_lock(const struct reply *r, struct view *v)
 	}
 	view_text(v, PLAIN, " is locked by ");
 	view_data(v, CYAN, l->holder);
-	view_text(v, PLAIN, ", fence %lld, taken %.*s, ", (long long)t->fence,
-		  STRF(view_when(v, l->acquired_at)));
+	view_text(v, PLAIN, ", fence %lld, taken %s, ", (long long)t->fence,
+		  arena_cstr(v->arena, view_when(v, l->acquired_at)));
 	if (l->expires_at)
-		view_text(v, PLAIN, "%.*s left\n", STRF(view_left(v, l->expires_at - r->ans.now)));
+		view_text(v, PLAIN, "%s left\n",
+			  arena_cstr(v->arena, view_left(v, l->expires_at - r->ans.now)));
 	else
 		view_text(v, PLAIN, "does not expire\n");
 	if (l->mode.n) {

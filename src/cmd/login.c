@@ -157,9 +157,9 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 	if (!remote_is(a->url))
 		return run_fail(USAGE,
 				arena_printf(s->arena,
-					     "'%.*s' is not a server: use http://HOST:PORT, "
+					     "'%s' is not a server: use http://HOST:PORT, "
 					     "https://HOST or unix:PATH",
-					     STRF(text_line(s->arena, a->url))),
+					     arena_cstr(s->arena, text_line(s->arena, a->url))),
 				STR(""), out);
 	far = remote_load(&ans, s->arena);
 	if (!far)

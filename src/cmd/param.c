@@ -90,7 +90,8 @@ const struct param *param_find(const struct param *list, struct str name)
 
 static const char *fault(struct arena *a, struct str text, const char *what)
 {
-	return arena_printf(a, "'%.*s': %s", STRF(text_cut(a, text_line(a, text), 60)), what).p;
+	return arena_printf(a, "'%s': %s", arena_cstr(a, text_cut(a, text_line(a, text), 60)), what)
+		.p;
 }
 
 static const char *text_fault(const struct param *p, struct str text, struct arena *a)
@@ -119,8 +120,8 @@ static const char *json_fault(struct str text, struct arena *a)
 	bool object = json_is_object(o);
 
 	if (!o)
-		return arena_printf(a, "not JSON: %.*s (line %d, column %d)",
-				    STRF(text_line(a, str_c(e.text))), e.line, e.column)
+		return arena_printf(a, "not JSON: %s (line %d, column %d)",
+				    arena_cstr(a, text_line(a, str_c(e.text))), e.line, e.column)
 			.p;
 	json_decref(o);
 	return object ? NULL : "not a JSON object, such as {\"key\": \"value\"}";

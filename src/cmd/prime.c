@@ -30,7 +30,7 @@ static struct str cut(struct arena *a, struct str s, size_t max)
 		return s;
 	while (n && ((unsigned char)s.p[n] & 0xc0) == 0x80)
 		n--;
-	return arena_printf(a, "%.*s…", STRF(str_n(s.p, n)));
+	return arena_printf(a, "%s…", arena_cstr(a, str_n(s.p, n)));
 }
 
 static void add_quoted(struct buf *b, struct arena *a, struct str text)
@@ -40,7 +40,7 @@ static void add_quoted(struct buf *b, struct arena *a, struct str text)
 
 static void add_task(struct buf *b, struct arena *a, const struct task *t)
 {
-	buf_addf(b, "%.*s (%s) ", STRF(cut(a, t->id, ID_BYTES)), status_name(t->status));
+	buf_addf(b, "%s (%s) ", arena_cstr(a, cut(a, t->id, ID_BYTES)), status_name(t->status));
 	add_quoted(b, a, t->title);
 	buf_addc(b, '\n');
 }

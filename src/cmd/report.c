@@ -267,9 +267,9 @@ static void show_agents(struct view *v, const json_t *agents)
 
 static void show_text(const json_t *report, struct view *v)
 {
-	view_text(v, DIM, "%.*s to %.*s\n", STRF(long_time(report, "since", v->arena)),
-		  STRF(long_time(report, "until", v->arena)));
-	view_text(v, PLAIN, "%.*s\n", STRF(headline(report, v->arena)));
+	view_text(v, DIM, "%s to %s\n", arena_cstr(v->arena, long_time(report, "since", v->arena)),
+		  arena_cstr(v->arena, long_time(report, "until", v->arena)));
+	view_text(v, PLAIN, "%s\n", arena_cstr(v->arena, headline(report, v->arena)));
 	for (size_t i = 0; i < SECTIONS; i++)
 		show_section(v, sections[i].title, "AGENT",
 			     json_object_get(report, sections[i].name));
@@ -296,7 +296,7 @@ static void put_item(struct view *v, const json_t *o)
 	struct str status = json_get(o, "status"), agent = json_get(o, "agent"),
 		   text = json_get(o, "text");
 
-	view_text(v, PLAIN, "- %.*s **", STRF(short_time(o, "at", v->arena)));
+	view_text(v, PLAIN, "- %s **", arena_cstr(v->arena, short_time(o, "at", v->arena)));
 	put_plain(v, json_get(o, "task"));
 	buf_adds(v->out, STR("** "));
 	put_plain(v, json_get(o, "title"));
@@ -344,9 +344,10 @@ static void put_agents(struct view *v, const json_t *agents)
 
 static void show_markdown(const json_t *report, struct view *v)
 {
-	view_text(v, PLAIN, "# Report: %.*s to %.*s\n\n%.*s.\n",
-		  STRF(long_time(report, "since", v->arena)),
-		  STRF(long_time(report, "until", v->arena)), STRF(headline(report, v->arena)));
+	view_text(v, PLAIN, "# Report: %s to %s\n\n%s.\n",
+		  arena_cstr(v->arena, long_time(report, "since", v->arena)),
+		  arena_cstr(v->arena, long_time(report, "until", v->arena)),
+		  arena_cstr(v->arena, headline(report, v->arena)));
 	for (size_t i = 0; i < SECTIONS; i++)
 		put_section(v, sections[i].title, json_object_get(report, sections[i].name));
 	put_section(v, "Waiting for a person", json_object_get(report, "waiting"));

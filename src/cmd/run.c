@@ -82,10 +82,10 @@ static void began(void *ctx, const struct answer *claim, struct strs words)
 	tell(x, arena_printf(&a, "claimed %.*s (fence %lld): %.*s", STRF(claim->task->id),
 			     (long long)claim->lock->fence, STRF(claim->task->title)));
 	if (claim->came_back)
-		tell(x, arena_printf(&a, "%.*s came back: %.*s", STRF(claim->task->id),
-				     STRF(text_line(&a, claim->came_back->reason))));
-	tell(x, arena_printf(&a, "running `%.*s` for %.*s", STRF(run_command_text(&a, words)),
-			     STRF(claim->task->id)));
+		tell(x, arena_printf(&a, "%.*s came back: %s", STRF(claim->task->id),
+				     arena_cstr(&a, text_line(&a, claim->came_back->reason))));
+	tell(x, arena_printf(&a, "running `%s` for %.*s",
+			     arena_cstr(&a, run_command_text(&a, words)), STRF(claim->task->id)));
 	for (size_t i = 0; i < claim->warnings.n; i++)
 		tell(x, claim->warnings.v[i]);
 	arena_free(&a);
@@ -150,8 +150,8 @@ static void waits(void *ctx, const struct answer *none, int64_t coming)
 			     "waiting: no task is eligible now, but %lld open task%s can become so",
 			     (long long)coming, coming == 1 ? "" : "s"));
 	else
-		tell(x, arena_printf(&a, "waiting: the next task can become eligible in %.*s",
-				     STRF(duration_text(&a, none->wait_ms))));
+		tell(x, arena_printf(&a, "waiting: the next task can become eligible in %s",
+				     arena_cstr(&a, duration_text(&a, none->wait_ms))));
 	arena_free(&a);
 }
 

@@ -142,8 +142,8 @@ static bool unfit(struct setup *x, const struct piece *p, const struct file_chan
 			      ? arena_printf(a, ": %s must be an object of arrays", p->place.key[0])
 			      : arena_printf(a, ": %s must be an object", p->place.key[0]);
 	answer_fail(&x->ans, MISCONFIGURED,
-		    arena_printf(a, "%s/%s: setup cannot change %.*s in this file%.*s", f->root,
-				 f->name, STRF(place_text(p, a)), STRF(why)),
+		    arena_printf(a, "%s/%s: setup cannot change %s in this file%.*s", f->root,
+				 f->name, arena_cstr(a, place_text(p, a)), STRF(why)),
 		    STR("nothing was changed; check the file"));
 	return false;
 }
@@ -167,10 +167,9 @@ static void leave(struct setup *x, const struct piece *p, const struct file_chan
 	struct arena *a = x->s->arena;
 
 	x->incomplete = true;
-	note(x,
-	     arena_printf(
-		     a, "%s: %.*s exists already and differs from setup's version: left unchanged",
-		     f->name, STRF(place_text(p, a))));
+	note(x, arena_printf(
+			a, "%s: %s exists already and differs from setup's version: left unchanged",
+			f->name, arena_cstr(a, place_text(p, a))));
 }
 
 static bool plan_piece(struct setup *x, const struct setup_client *c, const struct piece *p,
@@ -537,7 +536,7 @@ static void show(const struct reply *r, struct view *v)
 		if (!written)
 			show_diff(v, json_get(f, "diff"));
 		else if (!v->quiet)
-			view_text(v, PLAIN, "%.*sd ", STRF(json_get(f, "action")));
+			view_text(v, PLAIN, "%sd ", arena_cstr(v->arena, json_get(f, "action")));
 		if (written)
 			view_data(v, BOLD, json_get(f, "path"));
 		view_text(v, PLAIN, written ? "\n" : "");

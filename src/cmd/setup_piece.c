@@ -179,10 +179,11 @@ static struct section toml_section(struct setup_as as, struct arena *a)
 		s.text = arena_printf(a,
 				      "%s\n"
 				      "[mcp_servers.pawl]\n"
-				      "url = \"%.*s\"\n"
+				      "url = \"%s\"\n"
 				      "bearer_token_env_var = \"" SETUP_TOKEN "\"\n"
 				      "%s\n",
-				      toml.begin, STRF(setup_url_as(as.url, as.agent, a)), toml.end)
+				      toml.begin, arena_cstr(a, setup_url_as(as.url, as.agent, a)),
+				      toml.end)
 				 .p;
 	else
 		s.text = arena_printf(a,

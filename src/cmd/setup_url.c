@@ -40,8 +40,9 @@ const char *setup_url(struct str said, struct str *out, struct arena *a)
 		return "the URL must name a host, and no user";
 	if (!safe && !host_is_loopback(host))
 		return "http:// would show the token to the network: use https://";
-	*out = arena_printf(a, "http%s://%.*s/%.*s%s%.*s", safe ? "s" : "", STRF(host),
-			    STRF(path.n ? path : STR("mcp")), query.n ? "?" : "", STRF(query));
+	*out = arena_printf(a, "http%s://%.*s/%s%s%.*s", safe ? "s" : "", STRF(host),
+			    arena_cstr(a, path.n ? path : STR("mcp")), query.n ? "?" : "",
+			    STRF(query));
 	return NULL;
 }
 

@@ -210,10 +210,10 @@ static void show_days(struct view *v, const json_t *days)
 
 static void show_spread(struct view *v, const char *what, const json_t *spread)
 {
-	view_text(v, PLAIN, "%smedian %.*s, 90 %% within %.*s, longest %.*s\n", what,
-		  STRF(duration_text(v->arena, view_int(spread, "median_ms"))),
-		  STRF(duration_text(v->arena, view_int(spread, "p90_ms"))),
-		  STRF(duration_text(v->arena, view_int(spread, "longest_ms"))));
+	view_text(v, PLAIN, "%smedian %s, 90 %% within %s, longest %s\n", what,
+		  arena_cstr(v->arena, duration_text(v->arena, view_int(spread, "median_ms"))),
+		  arena_cstr(v->arena, duration_text(v->arena, view_int(spread, "p90_ms"))),
+		  arena_cstr(v->arena, duration_text(v->arena, view_int(spread, "longest_ms"))));
 }
 
 static void show_open(struct view *v, const json_t *open)

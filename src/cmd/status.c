@@ -62,14 +62,15 @@ static void show_one(const struct answer *ans, struct view *v)
 		view_text(v, PLAIN, ", held by ");
 		view_data(v, CYAN, t->lock.holder);
 		if (t->lock.expires_at)
-			view_text(v, PLAIN, " for another %.*s",
-				  STRF(view_left(v, t->lock.expires_at - ans->now)));
+			view_text(
+				v, PLAIN, " for another %s",
+				arena_cstr(v->arena, view_left(v, t->lock.expires_at - ans->now)));
 	} else if (lease_abandoned(t, ans->now)) {
 		view_text(v, RED, ", abandoned");
 		view_text(v, PLAIN, " by ");
 		view_data(v, CYAN, t->lock.holder);
-		view_text(v, PLAIN, ": the lease expired %.*s",
-			  STRF(view_lost(v, &t->lock, ans->now)));
+		view_text(v, PLAIN, ": the lease expired %s",
+			  arena_cstr(v->arena, view_lost(v, &t->lock, ans->now)));
 	}
 	view_text(v, PLAIN, "\n");
 }

@@ -37,8 +37,8 @@ static const struct sync_ops *load(struct session *s, struct str kind, struct re
 		return m->sync;
 	if (!str_is(kind, "notion"))
 		(void)run_fail(USAGE,
-			       arena_printf(s->arena, "'%.*s:' is not a board that pawl knows",
-					    STRF(text_line(s->arena, kind))),
+			       arena_printf(s->arena, "'%s:' is not a board that pawl knows",
+					    arena_cstr(s->arena, text_line(s->arena, kind))),
 			       STR("use notion:DATABASE"), out);
 	else
 		(void)run_fail(

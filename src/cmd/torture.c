@@ -256,8 +256,8 @@ static struct str command_line(const struct torture_plan *p, struct arena *a)
 	struct buf b = BUF_MAX(8192);
 	struct str out;
 
-	buf_addf(&b, "pawl torture --store %.*s --only %s --agents %" PRId64,
-		 STRF(store_word(a, uri_shown(a, p->uri))), ways[p->way], p->agents);
+	buf_addf(&b, "pawl torture --store %s --only %s --agents %" PRId64,
+		 arena_cstr(a, store_word(a, uri_shown(a, p->uri))), ways[p->way], p->agents);
 	if (p->way == TORTURE_CLAIMS)
 		buf_addf(&b, " --rounds %" PRId64, p->rounds);
 	else
@@ -370,8 +370,8 @@ static enum result torture(struct session *s, const struct proof_ops *proof,
 		run_answer(&ans, out);
 	else if (r.verdict.violations || r.faults.n)
 		code = broken(s, &r.verdict, r.faults,
-			      arena_printf(s->arena, "to make the same choices again: %.*s",
-					   STRF(command_line(p, s->arena))),
+			      arena_printf(s->arena, "to make the same choices again: %s",
+					   arena_cstr(s->arena, command_line(p, s->arena))),
 			      out);
 	if (ran) {
 		json_object_set_new(reply_more(out), "torture", report_json(proof, p, &r));

@@ -83,8 +83,8 @@ static enum result compare(struct session *s, const struct trust *t, struct str 
 	if (!str_eq(have, hash))
 		return answer_fail(
 			ans, MISCONFIGURED,
-			arena_printf(s->arena, "%.*s does not have this hash",
-				     STRF(text_line(s->arena, str_c(t->config)))),
+			arena_printf(s->arena, "%s does not have this hash",
+				     arena_cstr(s->arena, text_line(s->arena, str_c(t->config)))),
 			STR("the file has changed since its hash was taken: a person must read it again"));
 	return SUCCESS;
 }
@@ -201,11 +201,11 @@ static enum result revoke(struct session *s, struct str path, struct reply *out)
 		return no_queue(out);
 	r = trust_revoke(t.config, s->arena);
 	if (r == -ENOENT)
-		return run_fail(NOT_FOUND,
-				arena_printf(s->arena,
-					     "you do not trust %.*s, so nothing was revoked",
-					     STRF(text_line(s->arena, str_c(t.config)))),
-				STR("`pawl trust --list` shows every trusted config"), out);
+		return run_fail(
+			NOT_FOUND,
+			arena_printf(s->arena, "you do not trust %s, so nothing was revoked",
+				     arena_cstr(s->arena, text_line(s->arena, str_c(t.config)))),
+			STR("`pawl trust --list` shows every trusted config"), out);
 	if (r)
 		return no_home(s, r, out);
 	t.asks = STR("");

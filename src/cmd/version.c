@@ -27,14 +27,15 @@ static void show(const struct reply *r, struct view *v)
 	const json_t *o = r->more;
 	struct strs stores = { 0 };
 
-	view_text(v, BOLD, "pawl %.*s\n", STRF(json_get(o, "version")));
+	view_text(v, BOLD, "pawl %s\n", arena_cstr(v->arena, json_get(o, "version")));
 	if (v->quiet)
 		return;
 	for (size_t i = 0; store_built_in[i]; i++)
 		stores = arena_append(v->arena, stores, str_c(store_built_in[i]->scheme));
-	view_text(v, PLAIN, "SQLite %.*s\n", STRF(json_get(o, "sqlite")));
-	view_text(v, PLAIN, "stores built in: %.*s; others from %.*s\n", STRF(view_strs(v, stores)),
-		  STRF(json_get(o, "modules")));
+	view_text(v, PLAIN, "SQLite %s\n", arena_cstr(v->arena, json_get(o, "sqlite")));
+	view_text(v, PLAIN, "stores built in: %s; others from %s\n",
+		  arena_cstr(v->arena, view_strs(v, stores)),
+		  arena_cstr(v->arena, json_get(o, "modules")));
 }
 
 const struct command cmd_version = {

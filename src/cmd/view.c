@@ -255,17 +255,21 @@ struct str view_when(struct view *v, int64_t ms)
 	int64_t now = os_wall_ms();
 
 	if (ms > now)
-		return arena_printf(v->arena, "in %.*s",
-				    STRF(duration_text(v->arena, (ms - now + 999) / 1000 * 1000)));
-	return ms ? arena_printf(v->arena, "%.*s ago", STRF(view_age(v, ms))) : STR("");
+		return arena_printf(
+			v->arena, "in %s",
+			arena_cstr(v->arena,
+				   duration_text(v->arena, (ms - now + 999) / 1000 * 1000)));
+	return ms ? arena_printf(v->arena, "%s ago", arena_cstr(v->arena, view_age(v, ms)))
+		  : STR("");
 }
 
 struct str view_lost(struct view *v, const struct lock *l, int64_t now)
 {
 	if (!l->expires_at || l->expires_at > now)
 		return STR("");
-	return arena_printf(v->arena, "%.*s ago",
-			    STRF(duration_text(v->arena, (now - l->expires_at) / 1000 * 1000)));
+	return arena_printf(
+		v->arena, "%s ago",
+		arena_cstr(v->arena, duration_text(v->arena, (now - l->expires_at) / 1000 * 1000)));
 }
 
 int64_t view_int(const json_t *o, const char *key)

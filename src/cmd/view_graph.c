@@ -79,8 +79,8 @@ static struct str standing(struct view *v, const struct task *t, int64_t now)
 {
 	bool live = lease_live(&t->lock, now);
 
-	return live ? arena_printf(v->arena, "%s, %.*s", status_name(t->status),
-				   STRF(view_cell(v, PLAIN, t->lock.holder).text))
+	return live ? arena_printf(v->arena, "%s, %s", status_name(t->status),
+				   arena_cstr(v->arena, view_cell(v, PLAIN, t->lock.holder).text))
 		    : str_c(status_name(t->status));
 }
 
@@ -98,7 +98,8 @@ static void put_line(struct tree *x, size_t i, struct str before, enum edge edge
 
 	view_text(v, DIM, "%.*s%s", STRF(before), how);
 	view_text(v, BOLD, "%.*s", STRF(id));
-	view_text(v, PLAIN, "  %.*s  ", STRF(v->width ? text_cut(v->arena, title, room) : title));
+	view_text(v, PLAIN, "  %s  ",
+		  arena_cstr(v->arena, v->width ? text_cut(v->arena, title, room) : title));
 	view_text(v, view_status_paint(t->status), "[%.*s]", STRF(is));
 	view_text(v, DIM, "%s\n", note);
 }
@@ -239,9 +240,10 @@ static void add_mermaid(struct buf *b, struct str text)
 
 static struct str node_label(struct view *v, const struct task *t, int64_t now, const char *newline)
 {
-	return arena_printf(v->arena, "%.*s: %.*s%s%.*s", STRF(view_cell(v, PLAIN, t->id).text),
-			    STRF(view_cell(v, PLAIN, t->title).text), newline,
-			    STRF(standing(v, t, now)));
+	return arena_printf(v->arena, "%s: %s%s%s",
+			    arena_cstr(v->arena, view_cell(v, PLAIN, t->id).text),
+			    arena_cstr(v->arena, view_cell(v, PLAIN, t->title).text), newline,
+			    arena_cstr(v->arena, standing(v, t, now)));
 }
 
 static void put_dot(struct view *v, const struct answer *ans, const struct graph_node *nodes)

@@ -112,8 +112,9 @@ void show_event(const struct event *e, struct view *v)
 {
 	struct str changes = changes_text(e->changes, v->arena);
 
-	view_text(v, DIM, "%.*s  ",
-		  STRF(v->width ? when_local(v->arena, e->at) : when_text(v->arena, e->at)));
+	view_text(v, DIM, "%s  ",
+		  arena_cstr(v->arena,
+			     v->width ? when_local(v->arena, e->at) : when_text(v->arena, e->at)));
 	view_data(v, BOLD, e->task);
 	view_text(v, PLAIN, "  ");
 	view_data(v, PLAIN, e->name);

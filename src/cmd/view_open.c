@@ -172,9 +172,9 @@ static struct cell *group_headings(struct view *v, const struct answer *ans)
 		if (i && same_group(ans, i, i - 1))
 			continue;
 		out[i].paint = ans->standing[i].waits ? YELLOW : view_status_paint(t->status);
-		out[i].text = arena_printf(v->arena, "%s%s (%.*s)", status_name(t->status),
+		out[i].text = arena_printf(v->arena, "%s%s (%s)", status_name(t->status),
 					   ans->standing[i].waits ? ", waiting" : "",
-					   STRF(group_size(v, ans, i)));
+					   arena_cstr(v->arena, group_size(v, ans, i)));
 	}
 	return out;
 }

@@ -101,8 +101,9 @@ static enum paint state_paint(struct str state)
 static struct cell lease_cell(struct view *v, const struct lock *l, int64_t now)
 {
 	if (!lease_live(l, now))
-		return (struct cell){ YELLOW, arena_printf(v->arena, "expired %.*s",
-							   STRF(view_lost(v, l, now))) };
+		return (struct cell){ YELLOW,
+				      arena_printf(v->arena, "expired %s",
+						   arena_cstr(v->arena, view_lost(v, l, now))) };
 	return (struct cell){ PLAIN,
 			      l->expires_at ? view_left(v, l->expires_at - now) : STR("no end") };
 }
@@ -342,7 +343,7 @@ static void put_hour(struct view *v, const json_t *hour, int64_t now)
 	if (!hour || !when_parse(json_get(hour, "since"), &since))
 		return;
 	if (now - since < HOUR_MS)
-		view_text(v, PLAIN, "last %.*s", STRF(view_left(v, now - since)));
+		view_text(v, PLAIN, "last %s", arena_cstr(v->arena, view_left(v, now - since)));
 	else
 		view_text(v, PLAIN, "last hour");
 	view_text(v, PLAIN, ": %lld done", (long long)view_int(hour, "done"));
@@ -358,7 +359,7 @@ void show_paused(const struct notice *p, struct view *v)
 	view_text(v, YELLOW, "paused");
 	view_text(v, PLAIN, " by ");
 	view_data(v, CYAN, p->by);
-	view_text(v, PLAIN, " since %.*s", STRF(view_when(v, p->at)));
+	view_text(v, PLAIN, " since %s", arena_cstr(v->arena, view_when(v, p->at)));
 	if (p->reason.n) {
 		view_text(v, PLAIN, ": ");
 		view_data(v, PLAIN, p->reason);

@@ -22,8 +22,8 @@ static void show_none(const struct answer *ans, struct view *v)
 	view_data(v, PLAIN, ans->message.n ? ans->message : STR("no task is eligible now"));
 	view_text(v, PLAIN, "\n");
 	if (ans->wait_ms)
-		view_text(v, DIM, "the next one becomes eligible in %.*s\n",
-			  STRF(view_left(v, ans->wait_ms)));
+		view_text(v, DIM, "the next one becomes eligible in %s\n",
+			  arena_cstr(v->arena, view_left(v, ans->wait_ms)));
 	if (ans->hint.n) {
 		view_text(v, DIM, "hint: ");
 		view_data(v, PLAIN, ans->hint);
@@ -51,7 +51,10 @@ void show_depends(const struct reply *r, struct view *v)
 	struct strs on = r->ans.task ? r->ans.task->depends : (struct strs){ 0 };
 
 	if (on.n)
-		show_did(r, v, arena_printf(v->arena, "depends on %.*s", STRF(view_strs(v, on))).p);
+		show_did(r, v,
+			 arena_printf(v->arena, "depends on %s",
+				      arena_cstr(v->arena, view_strs(v, on)))
+				 .p);
 	else
 		show_did(r, v, "depends on nothing");
 }
@@ -90,8 +93,8 @@ static void row_time(struct view *v, const char *name, int64_t ms)
 	if (!ms)
 		return;
 	label(v, name);
-	view_text(v, PLAIN, "%.*s", STRF(when_text(v->arena, ms)));
-	view_text(v, DIM, "  (%.*s)\n", STRF(view_when(v, ms)));
+	view_text(v, PLAIN, "%s", arena_cstr(v->arena, when_text(v->arena, ms)));
+	view_text(v, DIM, "  (%s)\n", arena_cstr(v->arena, view_when(v, ms)));
 }
 
 static void block(struct view *v, const char *name, struct str text)
@@ -113,12 +116,13 @@ static void put_lock(struct view *v, const struct task *t, int64_t now)
 	view_data(v, live ? CYAN : DIM, l->holder);
 	view_text(v, PLAIN, ", fence %lld", (long long)t->fence);
 	if (!live)
-		view_text(v, lease_abandoned(t, now) ? RED : YELLOW, "%s%.*s",
+		view_text(v, lease_abandoned(t, now) ? RED : YELLOW, "%s%s",
 			  lease_abandoned(t, now) ? ", abandoned: the lease expired "
 						  : ", expired ",
-			  STRF(view_lost(v, l, now)));
+			  arena_cstr(v->arena, view_lost(v, l, now)));
 	else if (l->expires_at)
-		view_text(v, PLAIN, ", expires in %.*s", STRF(view_left(v, l->expires_at - now)));
+		view_text(v, PLAIN, ", expires in %s",
+			  arena_cstr(v->arena, view_left(v, l->expires_at - now)));
 	else
 		view_text(v, PLAIN, ", does not expire");
 	if (l->manual)
@@ -133,7 +137,7 @@ static void put_relations(struct view *v, const struct task *t)
 	row(v, "parent", t->parent);
 	if (t->depends.n) {
 		label(v, "depends on");
-		view_text(v, PLAIN, "%.*s", STRF(view_strs(v, t->depends)));
+		view_text(v, PLAIN, "%s", arena_cstr(v->arena, view_strs(v, t->depends)));
 		if (t->open_deps)
 			view_text(v, YELLOW, "  (%lld not done)", (long long)t->open_deps);
 		view_text(v, PLAIN, "\n");
@@ -182,7 +186,7 @@ static void put_comments(struct view *v, const struct event *list, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		view_text(v, PLAIN, "  ");
 		view_data(v, CYAN, list[i].agent);
-		view_text(v, DIM, "  %.*s\n", STRF(view_when(v, list[i].at)));
+		view_text(v, DIM, "  %s\n", arena_cstr(v->arena, view_when(v, list[i].at)));
 		view_lines(v, list[i].text, 4);
 	}
 }
@@ -203,7 +207,7 @@ static void put_due(struct view *v, const struct task *t, int64_t now)
 	if (!t->due)
 		return;
 	label(v, "due");
-	view_text(v, PLAIN, "%.*s", STRF(when_date(v->arena, t->due)));
+	view_text(v, PLAIN, "%s", arena_cstr(v->arena, when_date(v->arena, t->due)));
 	view_text(v, RED, view_overdue(t, now) ? "  late\n" : "\n");
 }
 
@@ -223,7 +227,7 @@ void show_details(const struct reply *r, struct view *v)
 	row(v, "effort", t->effort);
 	if (t->labels.n) {
 		label(v, "labels");
-		view_text(v, PLAIN, "%.*s\n", STRF(view_strs(v, t->labels)));
+		view_text(v, PLAIN, "%s\n", arena_cstr(v->arena, view_strs(v, t->labels)));
 	}
 	put_due(v, t, r->ans.now);
 	row_time(v, "not before", t->not_before);
@@ -286,8 +290,10 @@ static void put_grant(struct view *v, const struct granted *g)
 		label(v, "fence");
 		view_text(v, PLAIN, "%lld\n", (long long)lock->fence);
 		label(v, "expires");
-		view_text(v, PLAIN, "in %.*s", STRF(view_left(v, lock->expires_at - g->now)));
-		view_text(v, DIM, "  (%.*s)\n", STRF(when_text(v->arena, lock->expires_at)));
+		view_text(v, PLAIN, "in %s",
+			  arena_cstr(v->arena, view_left(v, lock->expires_at - g->now)));
+		view_text(v, DIM, "  (%s)\n",
+			  arena_cstr(v->arena, when_text(v->arena, lock->expires_at)));
 		row(v, "token", lock->token);
 	}
 	put_relations(v, g->task);

@@ -9,8 +9,9 @@ static struct str how_it_ended(const struct lock *l, const struct call *c)
 	if (lease_live(l, c->now))
 		return arena_printf(c->arena, "its process is dead; found by %.*s",
 				    STRF(c->rq->agent));
-	return arena_printf(c->arena, "its lease expired at %.*s; found by %.*s",
-			    STRF(when_text(c->arena, l->expires_at)), STRF(c->rq->agent));
+	return arena_printf(c->arena, "its lease expired at %s; found by %.*s",
+			    arena_cstr(c->arena, when_text(c->arena, l->expires_at)),
+			    STRF(c->rq->agent));
 }
 
 /* The log names the agent that lost the task. The caller only found the lock. */

@@ -77,13 +77,13 @@ unsigned order_waiting(const struct policy *p)
 static struct str why_later(const struct task *t, int64_t at, int64_t now, struct arena *a)
 {
 	if (lease_live(&t->lock, now) && t->lock.expires_at == at)
-		return arena_printf(a, "held by %.*s for another %.*s", STRF(t->lock.holder),
-				    STRF(duration_text(a, at - now)));
+		return arena_printf(a, "held by %.*s for another %s", STRF(t->lock.holder),
+				    arena_cstr(a, duration_text(a, at - now)));
 	if (t->status == IN_PROGRESS)
-		return arena_printf(a, "kept for its last agent for another %.*s",
-				    STRF(duration_text(a, at - now)));
-	return arena_printf(a, "waits for its not-before time, in %.*s",
-			    STRF(duration_text(a, at - now)));
+		return arena_printf(a, "kept for its last agent for another %s",
+				    arena_cstr(a, duration_text(a, at - now)));
+	return arena_printf(a, "waits for its not-before time, in %s",
+			    arena_cstr(a, duration_text(a, at - now)));
 }
 
 static struct str why_waits(const struct task *t, const struct policy *p, struct arena *a)

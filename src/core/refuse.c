@@ -69,8 +69,8 @@ static struct str way_out(const struct task *t, const struct call *c)
 		return arena_printf(c->arena,
 				    "pawl done %.*s, or review, block, release or fail it",
 				    STRF(t->id));
-	return arena_printf(c->arena, "it is held by %.*s %.*s", STRF(t->lock.holder),
-			    STRF(until(t, c)));
+	return arena_printf(c->arena, "it is held by %.*s %s", STRF(t->lock.holder),
+			    arena_cstr(c->arena, until(t, c)));
 }
 #pragma GCC diagnostic pop
 
@@ -168,7 +168,8 @@ static void lost_to_another(struct verdict *v, const struct call *c, const struc
 	refuse(v, LOST_LOCK,
 	       arena_printf(c->arena, "%.*s is held by %.*s%s %.*s, and %s", STRF(t->id),
 			    STRF(t->lock.holder),
-			    holds(t, c) ? " (in another run or worktree)" : "", STRF(until(t, c)),
+			    holds(t, c) ? " (in another run or worktree)" : "",
+			    arena_cstr(c->arena, until(t, c)),
 			    c->proof.n ? "this token is stale" : "this call has no token for it"),
 	       STR("pawl next --claim takes another task; if you hold this one, pass its --token"));
 }

@@ -188,9 +188,9 @@ static const char *bad_time(const struct request *r)
 static const char *bad_range(const struct request *r, const struct policy *p, struct arena *arena)
 {
 	if (HAS(r, ttl) && (r->ttl < p->lease_min || r->ttl > p->lease_max))
-		return arena_printf(arena, "ttl: a lease lasts from %.*s to %.*s",
-				    STRF(duration_text(arena, p->lease_min)),
-				    STRF(duration_text(arena, p->lease_max)))
+		return arena_printf(arena, "ttl: a lease lasts from %s to %s",
+				    arena_cstr(arena, duration_text(arena, p->lease_min)),
+				    arena_cstr(arena, duration_text(arena, p->lease_max)))
 			.p;
 	if (HAS(r, priority) && (r->priority < 0 || r->priority > PRIORITY_MAX))
 		return "priority: must be a number from 0 to 1000";

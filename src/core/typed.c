@@ -107,11 +107,12 @@ struct str typed_holder(const struct task *t, int64_t now, struct arena *a)
 		   what = l->operation.n ? l->operation : STR("lock acquire");
 
 	return arena_printf(a,
-			    "%.*s is held by %.*s (%.*s, user %.*s on %.*s%.*s) since %.*s, for at "
-			    "most another %.*s",
+			    "%.*s is held by %.*s (%.*s, user %.*s on %.*s%s) since %s, for at "
+			    "most another %s",
 			    STRF(t->id), STRF(l->holder), STRF(what), STRF(who), STRF(l->host),
-			    STRF(process(l, a)), STRF(when_text(a, l->acquired_at)),
-			    STRF(duration_text(a, l->expires_at - now)));
+			    arena_cstr(a, process(l, a)),
+			    arena_cstr(a, when_text(a, l->acquired_at)),
+			    arena_cstr(a, duration_text(a, l->expires_at - now)));
 }
 
 static struct str acquire_again(const struct task *t, const struct call *c)
@@ -125,7 +126,7 @@ static void lost(struct verdict *v, const struct call *c, const struct task *t)
 		refuse(v, LOST_LOCK,
 		       arena_printf(c->arena, "%s, and %.*s",
 				    c->proof.n ? "this token is stale" : "this call has no token",
-				    STRF(typed_holder(t, c->now, c->arena))),
+				    arena_cstr(c->arena, typed_holder(t, c->now, c->arena))),
 		       STR("pawl lock typed shows these locks; if you hold this one, pass its --token"));
 	else
 		refuse(v, LOST_LOCK,
@@ -251,8 +252,8 @@ void pause_apply(struct task *t, const struct call *c, struct verdict *v)
 
 struct str pause_text(const struct task *t, struct arena *a)
 {
-	return arena_printf(a, "the queue is paused: %.*s paused it at %.*s%s%.*s",
-			    STRF(t->lock.holder), STRF(when_text(a, t->lock.acquired_at)),
+	return arena_printf(a, "the queue is paused: %.*s paused it at %s%s%.*s",
+			    STRF(t->lock.holder), arena_cstr(a, when_text(a, t->lock.acquired_at)),
 			    t->blocker_reason.n ? ": " : "", STRF(t->blocker_reason));
 }
 

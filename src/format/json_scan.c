@@ -87,8 +87,8 @@ static const char *load_fault(const struct json_doc *d, struct arena *a)
 	bool object = json_is_object(o);
 
 	if (!o)
-		return arena_printf(a, "it is not JSON: %.*s (line %d, column %d)",
-				    STRF(text_line(a, str_c(e.text))), e.line, e.column)
+		return arena_printf(a, "it is not JSON: %s (line %d, column %d)",
+				    arena_cstr(a, text_line(a, str_c(e.text))), e.line, e.column)
 			.p;
 	json_decref(o);
 	return object ? NULL : "it is JSON, but not an object";

@@ -216,8 +216,8 @@ static struct spot find_spot(const struct json_doc *d, size_t container, struct 
 		s.lead = lead_in_empty(d, container);
 	}
 	if (d->map[s.at - 1] == JSON_LINE_NOTE && !has_line(s.lead))
-		s.lead = arena_printf(a, "%s%.*s", d->map[s.at] == '\r' ? "\r\n" : "\n",
-				      STRF(unit_of(d)));
+		s.lead = arena_printf(a, "%s%s", d->map[s.at] == '\r' ? "\r\n" : "\n",
+				      arena_cstr(a, unit_of(d)));
 	return s;
 }
 

@@ -116,8 +116,8 @@ static int read_key(struct reader *r, const yaml_event_t *ev, const json_t *othe
 	*out = arena_cstr(r->arena, s);
 	if (json_object_get(others, *out))
 		return refuse(r, line,
-			      arena_printf(r->arena, "the key %.*s occurs twice",
-					   STRF(text_line(r->arena, s))));
+			      arena_printf(r->arena, "the key %s occurs twice",
+					   arena_cstr(r->arena, text_line(r->arena, s))));
 	return 0;
 }
 

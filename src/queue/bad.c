@@ -103,12 +103,13 @@ int bad_refuse(struct answer *ans, const struct record *r, struct arena *a)
 	const char *fault = record_fault(r, a);
 
 	answer_fail(ans, MISCONFIGURED,
-		    arena_printf(a, "the record %.*s cannot be used: %s",
-				 STRF(bad_shown(r->key, a)), fault ? fault : "it is damaged"),
+		    arena_printf(a, "the record %s cannot be used: %s",
+				 arena_cstr(a, bad_shown(r->key, a)),
+				 fault ? fault : "it is damaged"),
 		    arena_printf(a,
-				 "pawl remove %.*s --force removes it; pawl doctor lists all such "
+				 "pawl remove %s --force removes it; pawl doctor lists all such "
 				 "records",
-				 STRF(bad_name(r->key, a))));
+				 arena_cstr(a, bad_name(r->key, a))));
 	return REFUSED;
 }
 

@@ -105,7 +105,7 @@ static struct str clause(const struct event *ev, struct arena *a)
 		return arena_printf(a, "%.*s broke %.*s", STRF(ev->agent), STRF(text));
 	if (str_is(ev->name, "cleaned_up") && str_starts(text, lock))
 		return arena_printf(a, "%.*s removed %.*s", STRF(ev->agent), STRF(text));
-	return arena_printf(a, "%.*s %.*s%s%.*s", STRF(ev->agent), STRF(verb_of(ev)),
+	return arena_printf(a, "%.*s %s%s%.*s", STRF(ev->agent), arena_cstr(a, verb_of(ev)),
 			    text.n ? ": " : "", STRF(text));
 }
 
@@ -125,7 +125,8 @@ static struct notice *notice_of(const struct way_back *w, bool claimed, struct a
 		return NULL;
 	why = clause(back, a);
 	if (stop->name.n)
-		why = arena_printf(a, "%.*s (before, %.*s)", STRF(why), STRF(clause(stop, a)));
+		why = arena_printf(a, "%.*s (before, %s)", STRF(why),
+				   arena_cstr(a, clause(stop, a)));
 	n = arena_new(a, struct notice);
 	*n = (struct notice){ .by = back->agent, .reason = why, .at = back->at };
 	n->fields = arena_append(a, n->fields, back->name);

@@ -33,7 +33,8 @@ static void find(struct exam *x, enum check_level level, const char *what, struc
 
 static struct str repair_of(const struct record *r, const struct judgment *j, struct arena *a)
 {
-	struct str removal = arena_printf(a, "pawl remove %.*s --force", STRF(bad_name(r->key, a)));
+	struct str removal = arena_printf(a, "pawl remove %s --force",
+					  arena_cstr(a, bad_name(r->key, a)));
 
 	if (j->repair == REPAIR_LEAVE)
 		return removal;
@@ -50,7 +51,7 @@ static void name_bad(struct exam *x, const struct record *r, const struct judgme
 
 	if (x->bad++ < NAMED)
 		find(x, CHECK_BAD, "record",
-		     arena_printf(a, "%.*s%s %s", STRF(bad_shown(r->key, a)), how, j->fault),
+		     arena_printf(a, "%s%s %s", arena_cstr(a, bad_shown(r->key, a)), how, j->fault),
 		     repair_of(r, j, a));
 }
 
@@ -85,14 +86,15 @@ static int examine_counts(const struct record *r, void *ctx)
 			     STR(CHECK_MENDS "count its dependencies and sub-tasks again"));
 		if (f.depends.n)
 			find(x, CHECK_NOTE, "links of tasks",
-			     arena_printf(&a, "%.*s depends on %.*s, which does not exist",
-					  STRF(name), STRF(bad_shown(f.depends.v[0], &a))),
+			     arena_printf(&a, "%.*s depends on %s, which does not exist",
+					  STRF(name),
+					  arena_cstr(&a, bad_shown(f.depends.v[0], &a))),
 			     STR(CHECK_MENDS
 				 "remove the dependency; a task that waits for it goes to Needs Help"));
 		if (f.parent)
 			find(x, CHECK_NOTE, "links of tasks",
-			     arena_printf(&a, "%.*s is a sub-task of %.*s, which does not exist",
-					  STRF(name), STRF(bad_shown(r->ix.parent, &a))),
+			     arena_printf(&a, "%.*s is a sub-task of %s, which does not exist",
+					  STRF(name), arena_cstr(&a, bad_shown(r->ix.parent, &a))),
 			     STR(CHECK_MENDS "make it a task without a parent"));
 	}
 	arena_free(&a);

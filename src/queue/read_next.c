@@ -84,8 +84,8 @@ static int add_candidate(struct reading *x, const struct record *r, bool wanted)
 		why = order_why(&t, x->policy, x->now, &scratch, &eligible);
 	if (eligible && !bad && !planned_for(x, &t)) {
 		eligible = false;
-		why = arena_printf(&scratch, "assigned to %.*s",
-				   STRF(t.assignee.n ? t.assignee : STR("nobody")));
+		why = arena_printf(&scratch, "assigned to %s",
+				   arena_cstr(&scratch, t.assignee.n ? t.assignee : STR("nobody")));
 	}
 	if (eligible && r->ix.lane == LANE_NONE) { /* others may work without a lock */
 		eligible = false;

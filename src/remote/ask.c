@@ -71,10 +71,10 @@ static struct str unreachable_hint(const struct asking *x)
 
 static enum result unreachable(struct asking *x, struct str why)
 {
-	return fail(
-		x, API_ERROR, "unreachable",
-		arena_printf(x->arena, "no answer from %.*s: %.*s", STRF(origin_of(x)), STRF(why)),
-		unreachable_hint(x));
+	return fail(x, API_ERROR, "unreachable",
+		    arena_printf(x->arena, "no answer from %s: %.*s",
+				 arena_cstr(x->arena, origin_of(x)), STRF(why)),
+		    unreachable_hint(x));
 }
 
 /* The token and the request stay here: another program may listen at the address of the server. */
@@ -82,8 +82,8 @@ static enum result unproven(struct asking *x)
 {
 	return fail(
 		x, MISCONFIGURED, "unauthorized",
-		arena_printf(x->arena, "%.*s did not prove that it is your server: %s",
-			     STRF(origin_of(x)), x->http.why),
+		arena_printf(x->arena, "%s did not prove that it is your server: %s",
+			     arena_cstr(x->arena, origin_of(x)), x->http.why),
 		STR("is it the address of `pawl serve`, and was the token revoked? Through a tunnel or a "
 		    "proxy: `pawl login URL --insecure`, or PAWL_SERVER_INSECURE=1"));
 }
@@ -111,8 +111,9 @@ static enum result unauthorized(struct asking *x)
 					 STRF(origin), STRF(origin)),
 			    STR("`pawl token create` on the server makes a token"));
 	return fail(x, MISCONFIGURED, "unauthorized",
-		    arena_printf(x->arena, "%.*s refuses the token: %.*s", STRF(origin),
-				 STRF(x->message.n ? x->message : STR("it is not valid"))),
+		    arena_printf(x->arena, "%.*s refuses the token: %s", STRF(origin),
+				 arena_cstr(x->arena,
+					    x->message.n ? x->message : STR("it is not valid"))),
 		    STR("`pawl token create` on the server makes a new one; PAWL_SERVER_TOKEN or "
 			"`pawl login` takes it"));
 }
@@ -130,9 +131,8 @@ static enum result code_of(struct str name)
 static enum result not_pawl(struct asking *x)
 {
 	return fail(x, MISCONFIGURED, "unsupported",
-		    arena_printf(x->arena,
-				 "%.*s is not a server of this version of pawl (status %d)",
-				 STRF(origin_of(x)), x->http.status),
+		    arena_printf(x->arena, "%s is not a server of this version of pawl (status %d)",
+				 arena_cstr(x->arena, origin_of(x)), x->http.status),
 		    STR("name the address that `pawl serve` prints, without a path"));
 }
 
@@ -163,7 +163,7 @@ struct str remote_words(const struct far_queue *r, struct str text, struct arena
 	if (!r->config->for_agent || !text.n)
 		return text;
 	line = text_cut(a, text_line(a, text), WORDS_MAX);
-	return arena_printf(a, SERVER_SAYS "%.*s", STRF(text_quote(a, line)));
+	return arena_printf(a, SERVER_SAYS "%s", arena_cstr(a, text_quote(a, line)));
 }
 
 void remote_quote(const struct far_queue *r, struct answer *ans, struct arena *a)

@@ -89,8 +89,8 @@ static enum result ask_in_turn(struct far_queue *r, const char *what, struct str
 		code = ask(r, what, body, true, rest, ans, a);
 	}
 	if (code != SUCCESS && ans->barred && !r->config->impatient)
-		ans->message = arena_printf(a, "%.*s; waited %.*s", STRF(ans->message),
-					    STRF(duration_text(a, r->timeout_ms)));
+		ans->message = arena_printf(a, "%.*s; waited %s", STRF(ans->message),
+					    arena_cstr(a, duration_text(a, r->timeout_ms)));
 	return code;
 }
 

@@ -229,8 +229,9 @@ static void tell_waited(struct calls *c)
 	for (size_t i = 0; i < c->n_left; i++) {
 		struct answer *ans = &c->answers[c->left[i]];
 
-		ans->message = arena_printf(c->arena, "%.*s; waited %.*s", STRF(ans->message),
-					    STRF(duration_text(c->arena, c->r->timeout_ms)));
+		ans->message = arena_printf(
+			c->arena, "%.*s; waited %s", STRF(ans->message),
+			arena_cstr(c->arena, duration_text(c->arena, c->r->timeout_ms)));
 	}
 }
 

@@ -32,7 +32,7 @@ static const char *encoded(struct str name, struct arena *a)
 		else
 			buf_addf(&b, "%%%c%c", digits[c >> 4], digits[c & 15]);
 	}
-	out = arena_printf(a, "queue=%.*s", STRF(buf_str(&b))).p;
+	out = arena_printf(a, "queue=%s", arena_cstr(a, buf_str(&b))).p;
 	buf_free(&b);
 	return out;
 }

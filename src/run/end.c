@@ -33,9 +33,9 @@ static struct request report_of(const struct runner *r, const struct job *j, str
 					   : j->interrupted ? r->plan->on_interrupt
 							    : r->plan->on_failure);
 	struct str what = arena_printf(
-		a, "`%.*s` %s with %.*s", STRF(run_command_text(a, j->words)),
+		a, "`%s` %s with %s", arena_cstr(a, run_command_text(a, j->words)),
 		j->interrupted && !succeeded(j) ? "was interrupted and ended" : "ended",
-		STRF(run_status_text(a, j->status)));
+		arena_cstr(a, run_status_text(a, j->status)));
 
 	if (rq.op == OP_DONE || rq.op == OP_REVIEW)
 		GIVE(&rq, summary, r->plan->summary.n ? r->plan->summary : what);
@@ -94,9 +94,9 @@ void job_lost(struct runner *r, struct job *j)
 	struct run_end e = {
 		.code = LOST_LOCK,
 		.message = arena_printf(
-			&j->arena, "the lock on %.*s (fence %lld) was lost, so pawl ended `%.*s`",
+			&j->arena, "the lock on %.*s (fence %lld) was lost, so pawl ended `%s`",
 			STRF(j->task), (long long)j->fence,
-			STRF(run_command_text(&j->arena, j->words))),
+			arena_cstr(&j->arena, run_command_text(&j->arena, j->words))),
 		.hint = arena_printf(
 			&j->arena,
 			"pawl cannot undo its changes to files; `pawl log %.*s` shows the history of the task",

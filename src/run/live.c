@@ -157,8 +157,8 @@ static struct str state_text(struct arena *a, const struct job *j, int64_t now)
 		return arena_printf(a, "%.*s  lock lost", STRF(elapsed));
 	if (j->exited || j->settled)
 		return arena_printf(a, "%.*s  ends", STRF(elapsed));
-	return arena_printf(a, "%.*s  lease %.*s", STRF(elapsed),
-			    STRF(clock_text(a, j->deadline - now)));
+	return arena_printf(a, "%.*s  lease %s", STRF(elapsed),
+			    arena_cstr(a, clock_text(a, j->deadline - now)));
 }
 
 /* "#2 t17 The title of the …      0:42  lease 14:18" */
@@ -170,7 +170,8 @@ static struct str job_line(struct arena *a, const struct job *j, int64_t number,
 
 	if (!j->group)
 		return text_cut(a, arena_printf(a, "#%lld waits", (long long)number), columns);
-	head = arena_printf(a, "#%lld %.*s ", (long long)number, STRF(text_line(a, j->task)));
+	head = arena_printf(a, "#%lld %s ", (long long)number,
+			    arena_cstr(a, text_line(a, j->task)));
 	state = state_text(a, j, now);
 	used = text_width(head) + 2 + text_width(state);
 	title = text_cut(a, text_line(a, j->title), columns > used ? columns - used : 0);

@@ -102,7 +102,8 @@ static enum result prepare(struct runner *r)
 		return SUCCESS;
 	return answer_fail(
 		r->ans, USAGE,
-		arena_printf(a, "there is no program '%.*s'", STRF(text_line(a, plan->words.v[0]))),
+		arena_printf(a, "there is no program '%s'",
+			     arena_cstr(a, text_line(a, plan->words.v[0]))),
 		STR("nothing was claimed; after -- write a program and its arguments, or "
 		    "sh -c '...'"));
 }

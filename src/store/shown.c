@@ -245,6 +245,6 @@ struct str uri_shown(struct arena *a, struct str text)
 			name++;
 	if (name == host)
 		at++;
-	return arena_printf(a, "%.*s%.*s", (int)name, text.p,
-			    STRF(str_n(text.p + at, text.n - at)));
+	return arena_printf(a, "%.*s%s", (int)name, text.p,
+			    arena_cstr(a, str_n(text.p + at, text.n - at)));
 }

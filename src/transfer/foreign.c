@@ -94,9 +94,9 @@ static void warn(struct mapping *m, const char *key, struct str value, const cha
 {
 	const json_t *line = json_object_get(m->in->foreign->key_lines, key);
 
-	foreign_warn(
-		m->in, line ? (size_t)json_integer_value(line) : m->line,
-		arena_printf(m->a, "%s \"%.*s\": %s", key, STRF(text_line(m->a, value)), what));
+	foreign_warn(m->in, line ? (size_t)json_integer_value(line) : m->line,
+		     arena_printf(m->a, "%s \"%s\": %s", key,
+				  arena_cstr(m->a, text_line(m->a, value)), what));
 }
 
 /* --- one rule ------------------------------------------------------------------------------------- */

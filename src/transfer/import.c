@@ -17,8 +17,8 @@
 enum result port_refuse_as(struct port_in *in, enum result code, struct str where, struct str text,
 			   struct str hint)
 {
-	struct str message = arena_printf(in->arena, "%.*s: %.*s", STRF(where),
-					  STRF(text_line(&in->piece, text)));
+	struct str message = arena_printf(in->arena, "%.*s: %s", STRF(where),
+					  arena_cstr(&in->piece, text_line(&in->piece, text)));
 
 	if (!in->n_refusals++)
 		answer_fail(&in->refused, code, message, arena_str(in->arena, hint));

@@ -520,8 +520,8 @@ static void use(const char *dir, int point)
 	queue_call(q, &rq, &ans, &a);
 	CHECK(ans.code == SUCCESS, "step %d: %.*s", point, STRF(ans.message));
 	CHECK(str_eq(before, list_of(q, &a)),
-	      "step %d: one more change changed the others:\n%.*s\n%.*s", point, STRF(before),
-	      STRF(list_of(q, &a)));
+	      "step %d: one more change changed the others:\n%.*s\n%s", point, STRF(before),
+	      arena_cstr(&a, list_of(q, &a)));
 	bad = durability == NORMAL && on_files ? STR("") : scene_check(q, &a);
 	CHECK(!bad.n, "step %d, after one more change: %.*s", point, STRF(bad));
 	queue_close(q);

@@ -111,7 +111,7 @@ static inline unsigned found(struct text *t)
 		struct buf b = BUF_MAX(1 << 20);
 
 		check_print(&r, &log, &b);
-		fprintf(stderr, "%.*s\n", STRF(buf_str(&b)));
+		fprintf(stderr, "%s\n", arena_cstr(&a, buf_str(&b)));
 		buf_free(&b);
 	}
 	arena_free(&a);

@@ -29,8 +29,8 @@ static size_t check(const struct history_log *log, size_t counts[CHECK_KINDS], b
 		struct buf b = BUF_MAX(1 << 20);
 
 		check_print(&r, log, &b);
-		fprintf(stderr, "seed %llu\n%.*s", (unsigned long long)log->head.seed,
-			STRF(buf_str(&b)));
+		fprintf(stderr, "seed %llu\n%s", (unsigned long long)log->head.seed,
+			arena_cstr(&a, buf_str(&b)));
 		buf_free(&b);
 	}
 	arena_free(&a);

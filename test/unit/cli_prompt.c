@@ -64,8 +64,8 @@ static void splits(void **state)
 		words_split(&w, str_c(table[i].line), &arena);
 		if (!str_is(joined(w.list), table[i].words) || w.last != table[i].last ||
 		    w.open != table[i].open)
-			fail_msg("%s: %.*s, last %zu, open %d", table[i].line, STRF(joined(w.list)),
-				 w.last, w.open);
+			fail_msg("%s: %s, last %zu, open %d", table[i].line,
+				 arena_cstr(&arena, joined(w.list)), w.last, w.open);
 	}
 }
 

@@ -115,7 +115,7 @@ static void add_text(struct buf *b, const struct text_ask *ask, const char *text
 		return;
 	if (ask->option)
 		buf_addf(b, " --%s", ask->option);
-	buf_addf(b, " %.*s", STRF(store_word(a, str_c(text))));
+	buf_addf(b, " %s", arena_cstr(a, store_word(a, str_c(text))));
 }
 
 struct str draft_command(const struct draft *p, struct arena *a)
@@ -126,7 +126,7 @@ struct str draft_command(const struct draft *p, struct arena *a)
 
 	buf_addf(&b, "pawl %s", act->name);
 	if (act->flags & A_TASK)
-		buf_addf(&b, " %.*s", STRF(store_word(a, str_c(p->id))));
+		buf_addf(&b, " %s", arena_cstr(a, store_word(a, str_c(p->id))));
 	if (act->to)
 		buf_addf(&b, " --status %s", act->to == BACKLOG ? "backlog" : "ready");
 	for (size_t i = 0; i < TEXTS && act->ask[i].label; i++)

@@ -87,8 +87,8 @@ static void add_holder(struct card *c, const struct task *t, int64_t now)
 	if (!lease_live(l, now))
 		left = STR(" expired");
 	else if (l->expires_at)
-		left = arena_printf(c->arena, " %.*s left",
-				    STRF(left_text(c->arena, l->expires_at - now)));
+		left = arena_printf(c->arena, " %s left",
+				    arena_cstr(c->arena, left_text(c->arena, l->expires_at - now)));
 	room = c->width > text_width(left) + 4 ? c->width - text_width(left) - 1 : 4;
 	add(c, lease_live(l, now) ? CYAN : YELLOW,
 	    arena_printf(c->arena, "@%.*s%.*s",
@@ -100,11 +100,12 @@ static void add_waits(struct card *c, const struct task *t, const struct standin
 {
 	if (t->not_before > now && t->status == READY)
 		add(c, YELLOW,
-		    arena_printf(c->arena, "waits until %.*s",
-				 STRF(when_local(c->arena, t->not_before))));
+		    arena_printf(c->arena, "waits until %s",
+				 arena_cstr(c->arena, when_local(c->arena, t->not_before))));
 	else if (st && st->on.n)
 		add(c, YELLOW,
-		    arena_printf(c->arena, "waits for %.*s%s", STRF(joined(c, st->on, "")),
+		    arena_printf(c->arena, "waits for %s%s",
+				 arena_cstr(c->arena, joined(c, st->on, "")),
 				 st->more ? " …" : ""));
 	else if (t->status == BLOCKED || t->status == NEEDS_HELP || t->status == FAILED)
 		add(c, YELLOW, text_line(c->arena, t->blocker_reason));

@@ -116,8 +116,9 @@ static void draw_input(const struct ui *u)
 	screen_paint(BOLD, false);
 	screen_words(y, x, width - 4, "%s", ui_question(u));
 	screen_paint(PLAIN, false);
-	draw_line_text(y + 1, x, width - 4,
-		       arena_printf(&a, "> %.*s_", STRF(tail(&a, u->input, (size_t)width - 8))));
+	draw_line_text(
+		y + 1, x, width - 4,
+		arena_printf(&a, "> %s_", arena_cstr(&a, tail(&a, u->input, (size_t)width - 8))));
 	screen_paint(DIM, false);
 	screen_words(y + 2, x, width - 4, "Enter goes on, Esc leaves, Ctrl-U clears");
 	arena_free(&a);
@@ -134,8 +135,8 @@ static void draw_confirm(const struct ui *u)
 	screen_box(n + 5 + p->force, width, &y, &x);
 	screen_paint(BOLD, false);
 	draw_line_text(y++, x, width - 4,
-		       arena_printf(&a, "%s%s%.*s?", p->action->title, p->id[0] ? " " : "",
-				    STRF(text_line(&a, str_c(p->id)))));
+		       arena_printf(&a, "%s%s%s?", p->action->title, p->id[0] ? " " : "",
+				    arena_cstr(&a, text_line(&a, str_c(p->id)))));
 	screen_paint(YELLOW, false);
 	if (p->force)
 		screen_words(y++, x, width - 4, "An agent holds it; its lock ends.");

@@ -20,19 +20,20 @@ static void draw_header(const struct ui *u, struct str place)
 	if (b->fault[0])
 		state = arena_printf(&a, "  NOT LIVE: %s", b->fault);
 	else if (b->paused)
-		state = arena_printf(
-			&a, "  PAUSED by %.*s%s%.*s", STRF(text_line(&a, b->paused->by)),
-			b->paused->reason.n ? ": " : "", STRF(text_line(&a, b->paused->reason)));
+		state = arena_printf(&a, "  PAUSED by %s%s%s",
+				     arena_cstr(&a, text_line(&a, b->paused->by)),
+				     b->paused->reason.n ? ": " : "",
+				     arena_cstr(&a, text_line(&a, b->paused->reason)));
 	if (b->search[0])
-		state = arena_printf(&a, "%.*s  search: %.*s", STRF(state),
-				     STRF(text_line(&a, str_c(b->search))));
+		state = arena_printf(&a, "%.*s  search: %s", STRF(state),
+				     arena_cstr(&a, text_line(&a, str_c(b->search))));
 	if (b->filter[0])
-		state = arena_printf(&a, "%.*s  filter: %.*s", STRF(state),
-				     STRF(text_line(&a, str_c(b->filter))));
+		state = arena_printf(&a, "%.*s  filter: %s", STRF(state),
+				     arena_cstr(&a, text_line(&a, str_c(b->filter))));
 	screen_paint(b->fault[0] ? RED : b->paused ? YELLOW : BOLD, true);
 	draw_line_text(0, 0, COLS,
-		       arena_printf(&a, " pawl board%.*s  %.*s as %.*s", STRF(state), STRF(place),
-				    STRF(text_line(&a, u->agent))));
+		       arena_printf(&a, " pawl board%.*s  %.*s as %s", STRF(state), STRF(place),
+				    arena_cstr(&a, text_line(&a, u->agent))));
 	arena_free(&a);
 }
 

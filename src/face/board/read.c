@@ -117,8 +117,8 @@ void read_board(struct reader *r, struct ui *u)
 	r->code = ans.code;
 	if (ans.code != SUCCESS) {
 		u->board = old;
-		snprintf(u->board.fault, sizeof(u->board.fault), "%.*s",
-			 STRF(text_line(&fresh, ans.message)));
+		snprintf(u->board.fault, sizeof(u->board.fault), "%s",
+			 arena_cstr(&fresh, text_line(&fresh, ans.message)));
 		arena_free(&fresh);
 		return;
 	}
@@ -226,8 +226,8 @@ void read_detail(struct reader *r, struct ui *u)
 
 static void say_refused(struct ui *u, const struct answer *ans, struct arena *a)
 {
-	ui_say(u, true, "refused: %.*s%s%.*s", STRF(text_line(a, ans->message)),
-	       ans->hint.n ? " · " : "", STRF(text_line(a, ans->hint)));
+	ui_say(u, true, "refused: %s%s%s", arena_cstr(a, text_line(a, ans->message)),
+	       ans->hint.n ? " · " : "", arena_cstr(a, text_line(a, ans->hint)));
 }
 
 void send_draft(struct reader *r, struct ui *u)
@@ -239,8 +239,8 @@ void send_draft(struct reader *r, struct ui *u)
 	if (call_in(r, &rq, &ans, &a) != SUCCESS)
 		say_refused(u, &ans, &a);
 	else if (ans.task)
-		ui_say(u, false, "%s %.*s: done (%s)", u->draft.action->name,
-		       STRF(text_line(&a, ans.task->id)), status_name(ans.task->status));
+		ui_say(u, false, "%s %s: done (%s)", u->draft.action->name,
+		       arena_cstr(&a, text_line(&a, ans.task->id)), status_name(ans.task->status));
 	else
 		ui_say(u, false, "%s: done", u->draft.action->name);
 	arena_free(&a);

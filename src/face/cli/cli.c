@@ -134,7 +134,8 @@ static void note(struct session *s, struct str text)
 
 	find_output(c);
 	if (c->output.format == FORMAT_TEXT && !c->output.quiet)
-		tty_print(STDERR_FILENO, "pawl: %.*s\n", STRF(text_line(&scratch, text)));
+		tty_print(STDERR_FILENO, "pawl: %s\n",
+			  arena_cstr(&scratch, text_line(&scratch, text)));
 	arena_free(&scratch);
 }
 
@@ -160,8 +161,8 @@ static bool again(struct session *s, struct str problem)
 	find_output(c);
 	if (c->output.format != FORMAT_TEXT || !isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
 		return false;
-	tty_print(STDERR_FILENO, "pawl: %.*s\nEdit the text again? [Y/n] ",
-		  STRF(text_line(&scratch, problem)));
+	tty_print(STDERR_FILENO, "pawl: %s\nEdit the text again? [Y/n] ",
+		  arena_cstr(&scratch, text_line(&scratch, problem)));
 	arena_free(&scratch);
 	return fgets(word, sizeof(word), stdin) && word[0] != 'n' && word[0] != 'N';
 }

@@ -21,15 +21,15 @@ static void show_config(int tty, const struct trust *t, struct arena *a)
 
 	buf_addf(
 		&b,
-		"pawl: this config may have come with a clone, and nobody has trusted it yet.\n\n%.*s:\n",
-		STRF(text_line(a, str_c(t->config))));
+		"pawl: this config may have come with a clone, and nobody has trusted it yet.\n\n%s:\n",
+		arena_cstr(a, text_line(a, str_c(t->config))));
 	while (rest.n) {
 		buf_addf(&b, "%6d  ", ++line);
 		text_visible(&b, str_cut(&rest, '\n'), false);
 		buf_addc(&b, '\n');
 	}
-	buf_addf(&b, "\nIt asks for your trust with\n  %.*s\nTrust it? [y/N] ",
-		 STRF(trust_reasons(t, "\n  ", a)));
+	buf_addf(&b, "\nIt asks for your trust with\n  %s\nTrust it? [y/N] ",
+		 arena_cstr(a, trust_reasons(t, "\n  ", a)));
 	(void)fs_write_all(tty, buf_str(&b));
 	buf_free(&b);
 }

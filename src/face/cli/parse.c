@@ -94,7 +94,9 @@ static bool unknown_option(struct parser *p, const char *word, struct str name, 
 				  STRF(shown(p, word)));
 
 	if (near)
-		return refuse(p, what, SAY(p, "did you mean --%s? %.*s", near, STRF(help_hint(p))));
+		return refuse(
+			p, what,
+			SAY(p, "did you mean --%s? %s", near, arena_cstr(p->arena, help_hint(p))));
 	return refuse(p, what,
 		      c ? help_hint(p)
 			: STR("write a command's options after its name; run `pawl help`"));
@@ -258,8 +260,8 @@ static bool unknown_command(struct parser *p, const char *word)
 	if (!near)
 		return refuse(p, what, help_hint(p));
 	return refuse(p, what,
-		      SAY(p, "did you mean `pawl %s%s%s`? %.*s", prefix ? prefix : "",
-			  prefix ? " " : "", near, STRF(help_hint(p))));
+		      SAY(p, "did you mean `pawl %s%s%s`? %s", prefix ? prefix : "",
+			  prefix ? " " : "", near, arena_cstr(p->arena, help_hint(p))));
 }
 
 /* A command that is not built in may come from a module. */
@@ -344,9 +346,9 @@ static void take_rest(struct parser *p, const struct param *o)
 static struct str word_hint(struct parser *p)
 {
 	if (rest_param(p))
-		return SAY(p, "%s must come after --; %.*s", rest_param(p)->name,
-			   STRF(help_hint(p)));
-	return SAY(p, "put a text with spaces in quotes; %.*s", STRF(help_hint(p)));
+		return SAY(p, "%s must come after --; %s", rest_param(p)->name,
+			   arena_cstr(p->arena, help_hint(p)));
+	return SAY(p, "put a text with spaces in quotes; %s", arena_cstr(p->arena, help_hint(p)));
 }
 
 static bool take_word(struct parser *p, const char *word)
@@ -385,7 +387,7 @@ static bool check_required(struct parser *p)
 		      SAY(p, "%s needs %s: %s", c->name,
 			  is_option(o) ? SAY(p, "--%s %s", o->name, param_value(o)).p : o->name,
 			  o->help),
-		      SAY(p, "e.g. %.*s", STRF(first_line(c->example))));
+		      SAY(p, "e.g. %s", arena_cstr(p->arena, first_line(c->example))));
 }
 
 static bool check_globals(struct parser *p)

@@ -124,8 +124,8 @@ static int usage(struct str line, const char *message)
 {
 	struct arena a = { 0 };
 
-	tty_print(STDERR_FILENO, "pawl: %s: %.*s\n", message,
-		  STRF(text_cut(&a, text_line(&a, line), 60)));
+	tty_print(STDERR_FILENO, "pawl: %s: %s\n", message,
+		  arena_cstr(&a, text_cut(&a, text_line(&a, line), 60)));
 	arena_free(&a);
 	return USAGE;
 }
@@ -176,8 +176,8 @@ static bool run_line(struct prompt *p, struct str line)
 		code = run_words(p, w.list, &a);
 	if (code && !p->terminal)
 		p->session->note(p->session,
-				 arena_printf(&a, "line %d failed with %d: %.*s", p->line, code,
-					      STRF(text_cut(&a, line, 60))));
+				 arena_printf(&a, "line %d failed with %d: %s", p->line, code,
+					      arena_cstr(&a, text_cut(&a, line, 60))));
 	if (code && !p->failed)
 		p->failed = code;
 	arena_free(&a);

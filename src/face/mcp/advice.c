@@ -146,8 +146,8 @@ static struct str held_for(const struct refused *r)
 
 	if (!l->expires_at)
 		return STR("");
-	return arena_printf(r->a, " for another %.*s",
-			    STRF(duration_text(r->a, l->expires_at - r->ans->now)));
+	return arena_printf(r->a, " for another %s",
+			    arena_cstr(r->a, duration_text(r->a, l->expires_at - r->ans->now)));
 }
 
 static struct str with_id(const struct refused *r, const char *before, const char *after)
@@ -208,8 +208,8 @@ static void conflict(const struct refused *r)
 		    STR(""));
 	else
 		say(r,
-		    arena_printf(r->a, "%.*s is held by %.*s%.*s", STRF(t->id), STRF(holder(r)),
-				 STRF(held_for(r))),
+		    arena_printf(r->a, "%.*s is held by %s%s", STRF(t->id),
+				 arena_cstr(r->a, holder(r)), arena_cstr(r->a, held_for(r))),
 		    takes(r->rq) ? STR(ANOTHER)
 				 : with_id(r, "comment id=", " tells its holder what you need"));
 }
@@ -222,8 +222,9 @@ static void not_claimed(const struct refused *r)
 	if (live_lock(r->ans)) {
 		r->ans->code = CONFLICT;
 		say(r,
-		    arena_printf(r->a, "this session does not hold %.*s: %.*s holds it%.*s",
-				 STRF(t->id), STRF(holder(r)), STRF(held_for(r))),
+		    arena_printf(r->a, "this session does not hold %.*s: %s holds it%s",
+				 STRF(t->id), arena_cstr(r->a, holder(r)),
+				 arena_cstr(r->a, held_for(r))),
 		    STR(ANOTHER));
 		return;
 	}
@@ -244,8 +245,8 @@ static void lost(const struct refused *r)
 		not_claimed(r);
 	else if (live_lock(r->ans))
 		say(r,
-		    arena_printf(r->a, "this session lost %.*s: %.*s holds it%.*s", STRF(t->id),
-				 STRF(holder(r)), STRF(held_for(r))),
+		    arena_printf(r->a, "this session lost %.*s: %s holds it%s", STRF(t->id),
+				 arena_cstr(r->a, holder(r)), arena_cstr(r->a, held_for(r))),
 		    STR("stop working on it; " ANOTHER));
 	else if (status_ended(t->status) || t->status == REVIEW)
 		say(r,
@@ -336,8 +337,8 @@ static void advise(const struct refused *r)
 		r->ans->hint = STR("list text=WORD finds tasks");
 		return;
 	case USAGE:
-		r->ans->hint = arena_printf(r->a, "correct the arguments and call %.*s again",
-					    STRF(tool_name(r->tool, r->a)));
+		r->ans->hint = arena_printf(r->a, "correct the arguments and call %s again",
+					    arena_cstr(r->a, tool_name(r->tool, r->a)));
 		return;
 	case NO_TASKS:
 		if (r->ans->paused)

@@ -297,10 +297,10 @@ static void count_rows(json_t *o, const struct briefing *b, struct arena *a)
 		return;
 	json_object_set_new(o, "count", json_integer((json_int_t)n));
 	if (b->paged && left > 0 && n)
-		json_object_set_new(
-			o, "more",
-			json_str(arena_printf(a, "%lld more: the same call with after=%.*s",
-					      (long long)left, STRF(json_get(last, "id")))));
+		json_object_set_new(o, "more",
+				    json_str(arena_printf(
+					    a, "%lld more: the same call with after=%s",
+					    (long long)left, arena_cstr(a, json_get(last, "id")))));
 }
 
 json_t *brief_json(const struct briefing *b, struct arena *a)

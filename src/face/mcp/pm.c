@@ -240,9 +240,10 @@ static void say_locked(struct session *s, struct reply *out)
 	const struct lock *l = &t->lock;
 
 	say(s, out,
-	    arena_printf(s->arena, "%.*s is %s; locked by %.*s until %.*s", STRF(t->id),
+	    arena_printf(s->arena, "%.*s is %s; locked by %.*s until %s", STRF(t->id),
 			 spelt(t->status), STRF(l->holder),
-			 STRF(l->expires_at ? when_text(s->arena, l->expires_at) : STR(""))));
+			 arena_cstr(s->arena,
+				    l->expires_at ? when_text(s->arena, l->expires_at) : STR(""))));
 }
 
 static bool is_locked(const struct answer *ans)

@@ -233,8 +233,8 @@ static void request(struct mcp_call *c, struct str method)
 		}
 	}
 	mcp_fail(c, RPC_NO_METHOD,
-		 arena_printf(&a, "there is no method '%.*s'",
-			      STRF(text_cut(&a, text_line(&a, method), 60))),
+		 arena_printf(&a, "there is no method '%s'",
+			      arena_cstr(&a, text_cut(&a, text_line(&a, method), 60))),
 		 NULL);
 	arena_free(&a);
 }

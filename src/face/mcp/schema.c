@@ -50,8 +50,8 @@ static json_t *description(const struct param *p, struct arena *a)
 	struct str text = tool_words(p->model ? p->model : p->help, a);
 
 	if (p->def)
-		return json_str(arena_printf(a, "%.*s%s (default: %.*s)", STRF(text), unit,
-					     STRF(default_value(p, a))));
+		return json_str(arena_printf(a, "%.*s%s (default: %s)", STRF(text), unit,
+					     arena_cstr(a, default_value(p, a))));
 	return json_str(arena_printf(a, "%.*s%s", STRF(text), unit));
 }
 

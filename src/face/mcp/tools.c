@@ -312,8 +312,8 @@ void tools_call(struct mcp_call *c)
 		mcp_fail(c, RPC_PARAMS, STR("the arguments of a tool are an object"), NULL);
 	else if (!tool)
 		mcp_fail(c, RPC_PARAMS,
-			 arena_printf(&a, "there is no tool '%.*s'",
-				      STRF(text_cut(&a, text_line(&a, name), 60))),
+			 arena_printf(&a, "there is no tool '%s'",
+				      arena_cstr(&a, text_cut(&a, text_line(&a, name), 60))),
 			 NULL);
 	else
 		call(c, tool, &a);

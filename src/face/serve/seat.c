@@ -322,9 +322,10 @@ static struct str key_of(const struct job *j, struct arena *a)
 {
 	const struct post *p = j->post;
 
-	return arena_printf(a, "%.*s\n%.*s\n%.*s\n%.*s\n%.*s",
-			    STRF(p->modern ? STR("") : p->visit.run), STRF(run_of(j, a)),
-			    STRF(p->who.token), STRF(p->who.agent), STRF(p->profile));
+	return arena_printf(a, "%s\n%s\n%.*s\n%.*s\n%.*s",
+			    arena_cstr(a, p->modern ? STR("") : p->visit.run),
+			    arena_cstr(a, run_of(j, a)), STRF(p->who.token), STRF(p->who.agent),
+			    STRF(p->profile));
 }
 
 static struct seat *seat_find(const struct desk *d, struct str key)

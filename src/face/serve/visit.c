@@ -25,7 +25,8 @@
 static int make_key(const char *path, struct arena *a)
 {
 	const char *draft = arena_printf(a, "%s.%lld", path, (long long)getpid()).p;
-	int r = fs_write_atomic(draft, arena_printf(a, "%.*s\n", STRF(secret_make(a))), 0600);
+	int r = fs_write_atomic(draft, arena_printf(a, "%s\n", arena_cstr(a, secret_make(a))),
+				0600);
 
 	if (r)
 		return r;
@@ -100,7 +101,7 @@ struct str visit_id(const struct visits *v, const struct visitor *who, struct st
 	struct str id = arena_printf(a, "%.*s.%s.%llx", STRF(run), version,
 				     (unsigned long long)os_wall_ms());
 
-	return arena_printf(a, "%.*s.%.*s", STRF(id), STRF(sign(v, who, id, a)));
+	return arena_printf(a, "%.*s.%s", STRF(id), arena_cstr(a, sign(v, who, id, a)));
 }
 
 /* --- sessions that have ended ---------------------------------------------------------------------- */

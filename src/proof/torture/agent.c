@@ -310,7 +310,8 @@ static struct str faulty(struct agent *ag, int life, struct arena *a)
 		return p->uri;
 	if (uri_parse(p->uri, &u) == 0 && u.params.n) {
 		head.n = (size_t)(u.params.p - 1 - p->uri.p);
-		tail = arena_printf(a, "&%.*s", STRF(str_n(u.params.p, p->uri.n - head.n - 1)));
+		tail = arena_printf(a, "&%s",
+				    arena_cstr(a, str_n(u.params.p, p->uri.n - head.n - 1)));
 	}
 	return arena_printf(
 		a, "fault+%.*s?fault=modify:~%lld:lost:%lld&fault=modify:~%lld:unknown:%lld%.*s",

@@ -111,8 +111,8 @@ enum result torture_check(const char *path, struct torture_verdict *out, struct 
 	*out = (struct torture_verdict){ 0 };
 	if (r) {
 		answer_fail(ans, USAGE,
-			    arena_printf(a, "%s is not a history that can be checked: %.*s", path,
-					 STRF(why.n ? why : str_c(strerror(-r)))),
+			    arena_printf(a, "%s is not a history that can be checked: %s", path,
+					 arena_cstr(a, why.n ? why : str_c(strerror(-r)))),
 			    STR("pawl torture --history FILE records one"));
 	} else {
 		struct check_report report;

@@ -156,8 +156,8 @@ static void tell_others(struct check *c, struct others *o)
 		buf_addf(&o->names, ", and %zu more", o->n - OTHERS_SHOWN);
 	if (o->n)
 		tell(c, CHECK_NOTE, "files",
-		     arena_printf(&c->a, "pawl leaves these files of other programs alone: %.*s",
-				  STRF(buf_str(&o->names))),
+		     arena_printf(&c->a, "pawl leaves these files of other programs alone: %s",
+				  arena_cstr(&c->a, buf_str(&o->names))),
 		     STR(""));
 	buf_free(&o->names);
 }

@@ -125,9 +125,10 @@ static void add_subject(struct buf *b, const struct git_draft *d, struct arena *
 	struct event ev;
 
 	if (d->lines && event_of(d->lines->entry.data, &ev)) {
-		buf_addf(b, "%.*s %.*s", STRF(text_line(a, ev.name)), STRF(text_line(a, ev.task)));
+		buf_addf(b, "%s %s", arena_cstr(a, text_line(a, ev.name)),
+			 arena_cstr(a, text_line(a, ev.task)));
 		if (ev.agent.n)
-			buf_addf(b, " by %.*s", STRF(text_line(a, ev.agent)));
+			buf_addf(b, " by %s", arena_cstr(a, text_line(a, ev.agent)));
 	} else if (d->rec) {
 		buf_adds(b, text_line(a, d->rec->key));
 	} else {

@@ -61,7 +61,7 @@ bool git_unname(struct arena *a, struct str name, struct str *out)
 struct str git_ref_of(struct arena *a, struct str key)
 {
 	(void)str_cut_prefix(&key, STR("task/"));
-	return arena_printf(a, "t/%.*s", STRF(git_name(a, key)));
+	return arena_printf(a, "t/%s", arena_cstr(a, git_name(a, key)));
 }
 
 struct str git_full(struct git *s, struct str name, struct arena *a)

@@ -342,7 +342,7 @@ static int set_prefix(struct git *s, const struct uri *uri, struct arena *a)
 
 	if (!prefix.n)
 		prefix = STR("refs/pawl");
-	full = arena_printf(a, "%.*s/%.*s/", STRF(prefix), STRF(git_name(a, queue)));
+	full = arena_printf(a, "%.*s/%s/", STRF(prefix), arena_cstr(a, git_name(a, queue)));
 	if (!str_starts(prefix, STR("refs/")) || !valid_ref(full, "base"))
 		return bad_prefix(s, prefix);
 	s->prefix = copy(full);
@@ -355,7 +355,8 @@ static int set_branch(struct git *s, struct str branch, struct arena *a)
 	struct str queue = s->base.env.opt.queue, last = branch;
 
 	if (queue.n && !str_is(queue, "default")) {
-		branch = arena_printf(a, "%.*s-%.*s", STRF(branch), STRF(git_name(a, queue)));
+		branch = arena_printf(a, "%.*s-%s", STRF(branch),
+				      arena_cstr(a, git_name(a, queue)));
 		last = branch;
 	}
 	if (branch.n == 0 || branch.p[0] == '-' ||

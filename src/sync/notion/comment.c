@@ -230,8 +230,8 @@ static enum result add(struct gather *g, size_t i)
 	struct request rq = { .op = OP_COMMENT };
 	struct answer ans;
 	enum result code = read_told(g);
-	struct str text = arena_printf(r->arena, "from Notion: %.*s",
-				       STRF(str_trim(g->texts.v[i])));
+	struct str text = arena_printf(r->arena, "from Notion: %s",
+				       arena_cstr(r->arena, str_trim(g->texts.v[i])));
 
 	if (code != SUCCESS)
 		return code;

@@ -54,8 +54,8 @@ static enum result acquire(struct item *x, int64_t ttl)
 	GIVE(&rq, new_token, x->l->foreign);
 	GIVE(&rq, ttl, ttl);
 	GIVE(&rq, description,
-	     arena_printf(a, "held on its page in Notion (Agent Run %.*s)",
-			  STRF(x->p->is.v[F_RUN].n ? x->p->is.v[F_RUN] : STR("unknown"))));
+	     arena_printf(a, "held on its page in Notion (Agent Run %s)",
+			  arena_cstr(a, x->p->is.v[F_RUN].n ? x->p->is.v[F_RUN] : STR("unknown"))));
 	code = call(x, &rq, &ans);
 	if (code == SUCCESS && ans.code != SUCCESS) {
 		x->l->foreign = STR("");

@@ -80,8 +80,8 @@ static enum result put_mark(struct notion *n)
 	struct str text = arena_printf(
 		n->arena,
 		"%.*s%s" MARK
-		"%.*s keeps these pages. Delete this line to let another queue take over.",
-		STRF(n->owner_text), n->owner_text.n ? " " : "", STRF(mark_of(n)));
+		"%s keeps these pages. Delete this line to let another queue take over.",
+		STRF(n->owner_text), n->owner_text.n ? " " : "", arena_cstr(n->arena, mark_of(n)));
 	json_t *body = json_pack("{s:{s:{s:{}, s:s%}}}", "properties", n->names[F_ID], "rich_text",
 				 "description", text.p, text.n);
 

@@ -117,9 +117,10 @@ static struct str reason_of(const struct item *x)
 
 	for (int i = 0; i < F_END; i++)
 		if (x->plan.clash[i] && is_pulled(x, (enum notion_field)i))
-			out = arena_printf(a, "%.*s; its %s was also changed here, to: %.*s",
-					   STRF(out), notion_fields[i].key,
-					   STRF(i == F_BODY ? x->t->description : x->tv.v[i]));
+			out = arena_printf(
+				a, "%.*s; its %s was also changed here, to: %s", STRF(out),
+				notion_fields[i].key,
+				arena_cstr(a, i == F_BODY ? x->t->description : x->tv.v[i]));
 	return out.n > TEXT_MAX ? STR("edited in Notion") : out;
 }
 

@@ -126,7 +126,7 @@ static bool as_task(const struct store_rules *rules, const struct record *r, str
 		return false;
 	*out = (struct git_form){
 		.folder = STR(GIT_TASKS),
-		.name = arena_printf(a, "%.*s.md", STRF(git_name(a, t.id))),
+		.name = arena_printf(a, "%s.md", arena_cstr(a, git_name(a, t.id))),
 		.text = task_text(&t, r->rev, a),
 	};
 	if (t.lock.holder.n) {
@@ -143,7 +143,7 @@ void git_form_write(const struct store_rules *rules, const struct record *r, str
 		return;
 	*out = (struct git_form){
 		.folder = STR(GIT_OWN),
-		.name = arena_printf(a, "%.*s.json", STRF(git_name(a, r->key))),
+		.name = arena_printf(a, "%s.json", arena_cstr(a, git_name(a, r->key))),
 		.text = git_record_text(r, a),
 	};
 }

@@ -122,8 +122,8 @@ int git_status_begin(struct git *s, const struct git_file *f, const char *status
 		return no_status(s, f, "it has no line that begins with status:");
 	if (str_is(str_n(text.p + p.at, p.n), status))
 		return 0;
-	out->temp = arena_cstr(
-		a, arena_printf(a, ".%.*s.%.8s", STRF(git_name_of(f->path)), token_make(a).p));
+	out->temp = arena_cstr(a, arena_printf(a, ".%s.%.8s", arena_cstr(a, git_name_of(f->path)),
+					       token_make(a).p));
 	dir = git_folder_open(s->worktree, git_folder_of(f->path));
 	rc = dir < 0 ? -errno
 		     : write_temp(dir, out->temp, replaced(text, p, status, a), st.st_mode);

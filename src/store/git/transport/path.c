@@ -288,8 +288,8 @@ static int hold(struct git *s, struct held *h, struct arena *a)
 	if (rc == -EEXIST)
 		return store_fail(&s->base.env, STORE_BUSY,
 				  "to see whether the lock is stale: pawl doctor",
-				  "%s: another program has locked %.*s", s->remote,
-				  STRF(git_full(s, h->move->name, a)));
+				  "%s: another program has locked %s", s->remote,
+				  arena_cstr(a, git_full(s, h->move->name, a)));
 	if (rc)
 		return git_fail_errno(s, -rc, "cannot lock a ref");
 	return is_there(s, h, a) ? 0 : 1;

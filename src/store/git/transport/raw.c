@@ -376,8 +376,8 @@ static void add_commands(struct git *s, const struct git_move *moves, size_t n, 
 	for (size_t i = 0; i < n; i++) {
 		struct buf line = BUF_MAX(4096);
 
-		buf_addf(&line, "%s %s %.*s", git_hex(a, &moves[i].old).p,
-			 git_hex(a, &moves[i].to).p, STRF(git_full(s, moves[i].name, a)));
+		buf_addf(&line, "%s %s %s", git_hex(a, &moves[i].old).p, git_hex(a, &moves[i].to).p,
+			 arena_cstr(a, git_full(s, moves[i].name, a)));
 		if (i == 0) {
 			buf_addc(&line, '\0');
 			buf_addf(&line, " report-status%s agent=pawl", atomic ? " atomic" : "");

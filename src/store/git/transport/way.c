@@ -156,7 +156,8 @@ static void ssh_args(const struct git_way *w, const char *service, struct git_ar
 		git_arg(g, w->port);
 	}
 	git_arg(g, w->host);
-	git_arg(g, arena_printf(&g->a, "git-%s %.*s", service, STRF(quoted(&g->a, w->path))));
+	git_arg(g, arena_printf(&g->a, "git-%s %s", service,
+				arena_cstr(&g->a, quoted(&g->a, w->path))));
 }
 
 static int start_program(struct git_args *g, struct git_conn *c)
