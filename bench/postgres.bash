@@ -1,7 +1,7 @@
 # Part (m) of bench/run: a queue on PostgreSQL, compared with bare SKIP LOCKED statements (pgbench), with graphile-worker
 # (npm, Node 22) and with psql. PAWL_BENCH_TASKS, PAWL_BENCH_ROUNDS, PAWL_BENCH_CLAIMS and PAWL_BENCH_MANY make it smaller.
 
-pg_counts=(1 2 8 20 64)
+pg_counts=(1 2 4 8 20 64)
 pg_tasks=${PAWL_BENCH_TASKS:-6000}
 pg_rounds=${PAWL_BENCH_ROUNDS:-3}
 pg_claims=${PAWL_BENCH_CLAIMS:-200}
@@ -232,7 +232,7 @@ pg_sizes() {
 }
 
 measure_m() {
-	local graphile
+	local graphile n
 	echo "(m) PostgreSQL: $pg_tasks tasks claimed and completed, medians of $pg_rounds rounds; one call at a time"
 	if ! pg_begin; then
 		note 'skipped: there is no PostgreSQL server here'
@@ -246,6 +246,10 @@ measure_m() {
 	verdict '(m) 1 process, pawl : pgbench, tasks a second' "$(pg_against pgbench 1)" '>=' 0.35 ×
 	verdict '(m) 20 processes, pawl : pgbench' "$(pg_against pgbench 20)" '>=' 0.8 ×
 	verdict '(m) 64 processes, pawl : pgbench' "$(pg_against pgbench 64)" '>=' 1.2 ×
+	for n in 2 4 8 20 64; do
+		verdict "(m) $n processes, pawl : pawl with combine = off" "$(pg_against alone "$n")" '>=' 1 ×
+	done
+	[ -z "$graphile" ] || verdict '(m) 8 processes, pawl : graphile-worker' "$(pg_against graphile 8)" '>=' 1 ×
 	[ -z "$graphile" ] || verdict '(m) 20 processes, pawl : graphile-worker' "$(pg_against graphile 20)" '>=' 1.5 ×
 	pg_one_claim
 	pg_round_trips
