@@ -186,12 +186,14 @@ END
 	same "$(wc -l <ran)" 2
 }
 
-# came_back ID WHY: every brief of the task says why it came back
+# came_back ID WHY: every brief of the task says why it came back; an agent reads the words of a server in quotes
 came_back() {
+	local quoted=$2
+	[[ ${PAWL_TEST_STORE-} != http* ]] || quoted="the server says: \"$2\""
 	printf '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"claim","arguments":{"id":"%s"}}}\n' "$1" |
 		"$PAWL" mcp >replies
 	cat replies
-	jq -e --arg why "$2" '.result | .structuredContent.came_back.why == $why
+	jq -e --arg why "$quoted" '.result | .structuredContent.came_back.why == $why
 		and (.content[0].text | contains($why))' replies >/dev/null
 	call 0 show "$1"
 	says "came back" "$2"

@@ -207,6 +207,7 @@ as_expected() {
 }
 
 @test "import --from: a link to a task of the queue stays; a queue that cannot be read is an error" {
+	needs_sqlite
 	pawl create "Before" --id bd-0
 	mkdir .beads
 	printf '{"id":"bd-1","title":"T","status":"open","priority":2,"issue_type":"task","dependencies":[%s]}\n' \

@@ -4,7 +4,7 @@
 # The attacker's part is plain shell. Every command of the user under attack goes through victim or victim_runs, which
 # note the programs that it starts (watch.c). An attack finds here:
 #
-#   $scratch     the only writable folder                 $store       sqlite, files or git
+#   $scratch     the only writable folder                 $store       sqlite, files, git or postgres
 #   $clone       a git worktree (the current folder)     $outside     a folder of canaries beside it
 #   $HOME        the user's home: canaries, and pawl's state folder
 #
@@ -29,7 +29,7 @@ trap 'echo "line $LINENO of ${BASH_SOURCE[0]##*/}: $BASH_COMMAND"' ERR
 
 file=$1 name=$2 store=$3 scratch=$4
 clone=$scratch/clone outside=$scratch/outside mark=$scratch/mark started=$scratch/started
-# shellcheck source=/dev/null # run made it, with: watch allowed git_core sanitized before
+# shellcheck source=/dev/null # run made it, with: watch allowed git_core sanitized before pg_dir pg_port
 . "${scratch%/*}/kit/setup"
 
 for variable in "${!PAWL_@}" "${!GIT_@}" "${!XDG_@}"; do
@@ -93,6 +93,7 @@ uri() {
 	sqlite) echo "sqlite:$clone/.pawl/queue.db" ;;
 	files) echo "files:$clone/locks" ;;
 	git) echo "git:$scratch/server.git" ;;
+	postgres) echo "postgres://tester@/postgres?host=$pg_dir&port=$pg_port&schema=attack_${scratch##*/}" ;;
 	*) echo "$store" ;;
 	esac
 }

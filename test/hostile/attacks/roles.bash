@@ -132,6 +132,7 @@ table() {
 
 # No call above one's role changes anything, in any status, even with another agent's lock token.
 # stores: sqlite files
+# more: git postgres
 attack_calls_above_the_role() {
 	local who status command json before n=0
 	prepare
@@ -155,6 +156,7 @@ attack_calls_above_the_role() {
 
 # A call that waits gets no task after its token was revoked, and nobody else loses that task.
 # stores: sqlite files
+# more: git postgres
 attack_wait_with_a_revoked_token() {
 	queue
 	serve --log none
@@ -172,6 +174,7 @@ attack_wait_with_a_revoked_token() {
 
 # The same for a token that expires meanwhile.
 # stores: sqlite
+# more: files git postgres
 attack_wait_with_a_token_that_expires() {
 	queue
 	serve --log none
@@ -193,6 +196,7 @@ attack_wait_with_a_token_that_expires() {
 
 # The end of the server answers the calls that wait: a revoked token gets no last task from it.
 # stores: sqlite
+# more: files git postgres
 attack_wait_until_the_server_ends() {
 	queue
 	serve --log none
@@ -212,6 +216,7 @@ attack_wait_until_the_server_ends() {
 
 # A token for one queue learns nothing about the others.
 # stores: sqlite
+# more: git postgres
 attack_names_of_other_queues() {
 	queue
 	"$PAWL" init -q --queue secret-plan
@@ -234,6 +239,7 @@ attack_names_of_other_queues() {
 
 # The same through MCP: neither a task nor the renewal of a lock for a revoked token.
 # stores: sqlite
+# more: files git postgres
 attack_mcp_wait_with_a_revoked_token() {
 	local meta='"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}'
 	queue

@@ -201,6 +201,7 @@ attack_texts_as_large_as_they_may_be() {
 
 # A file to import has values that create refuses.
 # stores: sqlite files git
+# more: postgres
 attack_import_beyond_the_limits() {
 	queue
 	python3 - <<-'EOF'
@@ -232,6 +233,7 @@ attack_import_beyond_the_limits() {
 
 # Labels, dependencies and extra grow call by call.
 # stores: sqlite
+# more: files git postgres
 attack_growth_in_steps() {
 	local labels
 	queue
@@ -269,6 +271,7 @@ attack_backup_with_hostile_ids() {
 
 # Keys in a backup that are paths; a record that is not a task is restored only under its own key.
 # stores: sqlite files git
+# more: postgres
 attack_backup_with_hostile_keys() {
 	local key n=0 backups=()
 	queue
@@ -288,6 +291,7 @@ attack_backup_with_hostile_keys() {
 
 # Fences and times of a backup that would leave no room to count.
 # stores: sqlite
+# more: files git postgres
 attack_backup_that_ends_the_fences() {
 	queue
 	forge backup a.pawl id=t1 26=9007199254740992 \

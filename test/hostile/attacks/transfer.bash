@@ -3,6 +3,7 @@
 
 # A folder to import contains links to a key: nothing of the key is read.
 # stores: sqlite files git
+# more: postgres
 attack_import_of_a_folder_with_links() {
 	queue
 	mkdir -p tasks/sub
@@ -22,6 +23,7 @@ attack_import_of_a_folder_with_links() {
 
 # FIFOs, devices and sockets to import do not block the import.
 # stores: sqlite
+# more: files git postgres
 attack_import_of_odd_files() {
 	queue
 	mkdir tasks
@@ -40,6 +42,7 @@ attack_import_of_odd_files() {
 
 # A folder that is deeper and wider than any that people make.
 # stores: sqlite
+# more: files git postgres
 attack_import_of_a_deep_folder() {
 	local dir=tasks i
 	queue
@@ -57,6 +60,7 @@ attack_import_of_a_deep_folder() {
 
 # YAML that expands beyond its size: aliases, nesting, many values, a huge word.
 # stores: sqlite
+# more: files git postgres
 attack_import_of_a_yaml_bomb() {
 	local file
 	queue
@@ -92,6 +96,7 @@ attack_import_of_a_yaml_bomb() {
 
 # The files that export and backup would write are links that came with a clone.
 # stores: sqlite files
+# more: git postgres
 attack_export_over_links() {
 	queue
 	victim 0 create x
@@ -114,6 +119,7 @@ attack_export_over_links() {
 
 # A folder to export into has links with the names of tasks.
 # stores: sqlite files
+# more: git postgres
 attack_export_into_a_folder_of_links() {
 	queue
 	victim 0 create x
@@ -126,6 +132,7 @@ attack_export_into_a_folder_of_links() {
 
 # The folder of backups is a link to the user's home.
 # stores: sqlite files
+# more: git postgres
 attack_folder_of_backups_is_a_link() {
 	queue
 	victim 0 create x
@@ -141,6 +148,7 @@ attack_folder_of_backups_is_a_link() {
 
 # A file that the user wrote is in the way.
 # stores: sqlite
+# more: files git postgres
 attack_export_over_the_users_work() {
 	local name
 	queue

@@ -577,9 +577,10 @@ attack_an_agent_trusts() {
 		# shellcheck disable=SC2086
 		victim '2|40' $words <<<y
 	done
-	allow bash yes
-	# shellcheck disable=SC2016
-	victim_runs bash -c 'yes | "$PAWL" trust; "$PAWL" interactive <<<trust; yes | "$PAWL" interactive'
+	allow bash yes head
+	# shellcheck disable=SC2016 # pawl interactive reads to the end of its input, and yes has none
+	victim_runs bash -c 'yes | "$PAWL" trust; "$PAWL" interactive <<<trust; yes | head -n 100 | "$PAWL" interactive'
+	[ "$status" -ne 124 ]
 	refused
 	touch -d '2020-02-02 UTC' "$outside/documents"
 }
