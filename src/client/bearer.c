@@ -17,7 +17,7 @@
 char *bearer_dir(const struct client *c, struct arena *a)
 {
 	const char *said = getenv("PAWL_SERVER_STATE");
-	struct str uri = c->config.uri, store = str_cut(&uri, '?');
+	struct str uri = c->conn.config.uri, store = str_cut(&uri, '?');
 	char *top;
 
 	if (said && said[0] == '/')

@@ -47,7 +47,7 @@ static enum result check_token(const char *what, struct str token, struct answer
 static enum result named_tokens(struct client *c, struct request *rq, struct answer *ans)
 {
 	const char *task = getenv("PAWL_TASK"), *token = getenv("PAWL_TOKEN");
-	bool held = op_flags(rq->op) & (OP_HELD | OP_TAKES) && !c->bare && !c->afar,
+	bool held = op_flags(rq->op) & (OP_HELD | OP_TAKES) && !c->self.bare && !c->self.afar,
 	     named = HAS(rq, token);
 	enum result r = SUCCESS;
 
@@ -74,10 +74,10 @@ static bool is_kept_elsewhere(struct client *c, struct str task, int64_t fence)
 	struct answer ans = { 0 };
 	const struct lock *l;
 
-	if (!c->apart || !c->queue)
+	if (!c->self.apart || !c->conn.queue)
 		return false;
 	GIVE(&rq, id, task);
-	queue_call(c->queue, &rq, &ans, c->arena);
+	queue_call(c->conn.queue, &rq, &ans, c->arena);
 	l = ans.task ? &ans.task->lock : NULL;
 	return ans.code == SUCCESS && l && ans.task->fence == fence && l->pid &&
 	       l->pid != getpid() &&
@@ -155,13 +155,13 @@ static enum result find_new_token(struct client *c, struct request *rq, struct k
 {
 	int r;
 
-	if (c->bare) {
+	if (c->self.bare) {
 		if (!HAS(rq, new_token))
 			GIVE(rq, new_token, token_make(c->arena));
 		return SUCCESS;
 	}
 	client_know_queue(c);
-	if (!*c->keyring.id && !queue_locks_only(c->queue))
+	if (!*c->keyring.id && !queue_locks_only(c->conn.queue))
 		GIVE(rq, queue_id, token_make(c->arena));
 	if (HAS(rq, new_token))
 		return SUCCESS;
@@ -195,7 +195,7 @@ static enum result complete(struct client *c, struct request *rq, struct keys *k
 		rq->explicit = 0;
 		rq->has &= ~(UINT64_C(1) << ARG_explicit);
 	}
-	if (!HAS(rq, token) && !c->bare && rq->id.n && (resume || op_flags(rq->op) & OP_HELD))
+	if (!HAS(rq, token) && !c->self.bare && rq->id.n && (resume || op_flags(rq->op) & OP_HELD))
 		find_proof(c, rq, k);
 	if (k->takes)
 		r = find_new_token(c, rq, k, ans);
@@ -289,7 +289,7 @@ static void settle_taken(struct client *c, const struct request *rq, struct keys
 			keyring_leave(&c->keyring, &k->pending);
 		return;
 	}
-	if (k->in_flight && str_eq(lock->token, k->pending.token) && !c->afar) {
+	if (k->in_flight && str_eq(lock->token, k->pending.token) && !c->self.afar) {
 		r = keyring_keep(&c->keyring, &k->pending, task->id, lock->fence);
 	} else {
 		if (k->in_flight && str_eq(lock->token, k->pending.token))
@@ -343,7 +343,7 @@ static void tell_holder(struct client *c, const struct request *rq, struct answe
 	    !keyring_find(&c->keyring, t->id, &token, &fence) || fence != t->fence)
 		return;
 	ans->message = arena_printf(c->arena, "%s %.*s (fence %lld)",
-				    c->run.n ? "this session holds" : "you already hold",
+				    c->self.run.n ? "this session holds" : "you already hold",
 				    STRF(t->id), (long long)t->fence);
 	ans->hint = arena_printf(
 		c->arena,
@@ -354,7 +354,7 @@ static void tell_holder(struct client *c, const struct request *rq, struct answe
 
 static void settle(struct client *c, const struct request *rq, struct keys *k, struct answer *ans)
 {
-	if (c->bare)
+	if (c->self.bare)
 		return;
 	/* Save the new token first: if we are killed in between, a stale token does no harm. */
 	if (k->takes)
@@ -389,7 +389,7 @@ static enum result look_up(struct client *c, struct str id)
 	struct answer ans = { 0 };
 
 	GIVE(&rq, id, id);
-	queue_call(c->queue, &rq, &ans, c->arena);
+	queue_call(c->conn.queue, &rq, &ans, c->arena);
 	return ans.code;
 }
 
@@ -408,9 +408,9 @@ void client_know_ids(struct client *c, struct request *rq)
 {
 	size_t numbers = 0;
 
-	if (!c->queue)
+	if (!c->conn.queue)
 		return;
-	if (queue_locks_only(c->queue)) {
+	if (queue_locks_only(c->conn.queue)) {
 		number_ids(c, rq);
 		return;
 	}
@@ -441,15 +441,15 @@ static struct request signed_by(struct client *c, const struct request *rq)
 {
 	struct request full = *rq;
 
-	full.role = c->role;
+	full.role = c->self.role;
 	client_know_ids(c, &full);
 
 	if (!HAS(rq, agent))
-		GIVE(&full, agent, c->agent);
-	if (!HAS(rq, run) && c->run.n)
-		GIVE(&full, run, c->run);
+		GIVE(&full, agent, c->self.agent);
+	if (!HAS(rq, run) && c->self.run.n)
+		GIVE(&full, run, c->self.run);
 	if (!HAS(rq, host))
-		GIVE(&full, host, c->host);
+		GIVE(&full, host, c->self.host);
 	if (op_flags(rq->op) & OP_TAKES)
 		GIVE(&full, mode, mode_of(c));
 	client_sign(c, &full);
@@ -476,8 +476,8 @@ size_t client_call_all(struct client *c, const struct request *rqs, const size_t
 		if (complete(c, &full[i], &keys[i], &answers[i]) != SUCCESS)
 			return i;
 	}
-	queue_patience(c->queue, client_timeout(c, OP_BATCH));
-	failed = queue_call_all(c->queue, full, under, answers, n, c->arena);
+	queue_patience(c->conn.queue, client_timeout(c, OP_BATCH));
+	failed = queue_call_all(c->conn.queue, full, under, answers, n, c->arena);
 	c->changed |= failed == n;
 	for (size_t i = 0; failed == n && i < n; i++)
 		settle(c, &full[i], &keys[i], &answers[i]);
@@ -510,14 +510,14 @@ static void tidy(struct client *c)
 	struct request rq = { .op = OP_LOCK_CLEANUP };
 	struct answer ignored = { 0 };
 
-	if (c->config.opt.cached || !queue_locks_only(c->queue) || is_tidy(c) ||
+	if (c->conn.config.opt.cached || !queue_locks_only(c->conn.queue) || is_tidy(c) ||
 	    client_open(c, STORE_WRITE, &ignored) != SUCCESS)
 		return;
 	GIVE(&rq, older_than, WHEN_MAX);
 	rq = signed_by(c, &rq);
 	rq.role = ROLE_NONE; /* the caller did not ask for it */
-	queue_patience(c->queue, client_timeout(c, 0));
-	queue_call(c->queue, &rq, &ignored, c->arena);
+	queue_patience(c->conn.queue, client_timeout(c, 0));
+	queue_call(c->conn.queue, &rq, &ignored, c->arena);
 }
 
 /* The flags that select the timeout. */
@@ -537,7 +537,7 @@ void client_call(struct client *c, const struct request *rq, struct answer *ans)
 	c->keyring.arena = c->arena;
 	c->made++;
 	/* before the queue is opened: a server that only reads must not open it for writing */
-	if (role_refuse(c->role, role_for(rq), ans, c->arena) != SUCCESS)
+	if (role_refuse(c->self.role, role_for(rq), ans, c->arena) != SUCCESS)
 		return;
 	if (mode == STORE_WRITE && rq->op != OP_HEARTBEAT && rq->op != OP_LOCK_CLEANUP)
 		client_watch(c);
@@ -548,15 +548,15 @@ void client_call(struct client *c, const struct request *rq, struct answer *ans)
 	full = signed_by(c, rq);
 	if (complete(c, &full, &k, ans) != SUCCESS)
 		return;
-	queue_patience(c->queue, client_timeout(c, kind_of(rq)));
-	held_ms = given_back_except(&c->given_back, c->queue, &full, true, c->arena);
+	queue_patience(c->conn.queue, client_timeout(c, kind_of(rq)));
+	held_ms = given_back_except(&c->given_back, c->conn.queue, &full, true, c->arena);
 	if (mode == STORE_READ || !c->change || !c->change(c->change_ctx, &full, ans))
-		queue_call(c->queue, &full, ans, c->arena);
+		queue_call(c->conn.queue, &full, ans, c->arena);
 	if (ans->code == NO_TASKS && held_ms && (!ans->wait_ms || held_ms < ans->wait_ms))
 		ans->wait_ms = held_ms;
 	c->changed |= mode == STORE_WRITE && ans->code == SUCCESS;
 	settle(c, &full, &k, ans);
-	given_back_note(&c->given_back, c->queue, &full, ans);
+	given_back_note(&c->given_back, c->conn.queue, &full, ans);
 }
 
 enum result client_call_in(struct client *c, const struct request *rq, struct answer *ans,

@@ -35,14 +35,14 @@ static enum result check_name(const char *what, struct str s, struct answer *ans
 /* The setting that names the agent. A clone's config can set it, too, and counts only if it is trusted. */
 static const struct settings_value *agent_setting(const struct client *c)
 {
-	const struct settings_value *set = settings_get(&c->settings, "agent");
-	struct trust t = c->trust;
+	const struct settings_value *set = settings_get(&c->conn.settings, "agent");
+	struct trust t = c->conn.trust;
 
-	if (!from_file(set->origin, c->settings.queue_file))
+	if (!from_file(set->origin, c->conn.settings.queue_file))
 		return set;
 	if (t.state == TRUST_SAID)
 		client_judge(c, &t);
-	return t.state == TRUST_GIVEN ? set : &c->settings.own_agent;
+	return t.state == TRUST_GIVEN ? set : &c->conn.settings.own_agent;
 }
 
 static void find_agent(struct client *c)
@@ -51,15 +51,15 @@ static void find_agent(struct client *c)
 	struct caller id;
 
 	if (c->said.agent.n) {
-		c->agent = c->said.agent;
-		c->agent_why = STR("--agent names it");
+		c->self.agent = c->said.agent;
+		c->self.agent_why = STR("--agent names it");
 	} else if (set->value.n) {
-		c->agent = set->value;
-		c->agent_why = arena_printf(c->arena, "%.*s names it", STRF(set->origin));
+		c->self.agent = set->value;
+		c->self.agent_why = arena_printf(c->arena, "%.*s names it", STRF(set->origin));
 	} else {
-		id = caller_find(c->said.program, c->host, c->place.linked, c->arena);
-		c->agent = id.name;
-		c->agent_why = id.why;
+		id = caller_find(c->said.program, c->self.host, c->conn.place.linked, c->arena);
+		c->self.agent = id.name;
+		c->self.agent_why = id.why;
 	}
 }
 
@@ -76,14 +76,14 @@ static struct caller_run find_run(const struct client *c)
 
 struct caller_run client_run(const struct client *c)
 {
-	return (struct caller_run){ c->run, c->run_why, c->run_made };
+	return (struct caller_run){ c->self.run, c->self.run_why, c->self.run_made };
 }
 
 void client_set_run(struct client *c, const struct caller_run *run)
 {
-	c->run = c->keyring.run = run->name;
-	c->run_why = run->why;
-	c->run_made = run->made;
+	c->self.run = c->keyring.run = run->name;
+	c->self.run_why = run->why;
+	c->self.run_made = run->made;
 }
 
 void client_session(struct client *c, struct str session)
@@ -101,14 +101,14 @@ static enum result find_identity(struct client *c, struct answer *ans)
 {
 	enum result r;
 
-	c->host = os_hostname(c->arena);
-	if (!c->host.n)
-		c->host = STR("localhost");
+	c->self.host = os_hostname(c->arena);
+	if (!c->self.host.n)
+		c->self.host = STR("localhost");
 	find_agent(c);
 	client_session(c, c->said.session);
-	r = check_name("an agent", c->agent, ans, c->arena);
-	if (r == SUCCESS && c->run.n)
-		r = check_name("a run", c->run, ans, c->arena);
+	r = check_name("an agent", c->self.agent, ans, c->arena);
+	if (r == SUCCESS && c->self.run.n)
+		r = check_name("a run", c->self.run, ans, c->arena);
 	return r;
 }
 
@@ -163,25 +163,26 @@ static struct str resolve_as(struct str text, const char *base, bool ours, struc
 /* The same, also for a git repository. The name of a remote stays. */
 static struct str resolve(const struct client *c, struct str text, const char *base, bool ours)
 {
-	return trust_git_uri(resolve_as(text, base, ours, c->arena), base, c->config.opt.dir,
+	return trust_git_uri(resolve_as(text, base, ours, c->arena), base, c->conn.config.opt.dir,
 			     c->arena);
 }
 
 static enum result configured_uri(struct client *c, struct answer *ans)
 {
-	const struct settings_value *v = settings_get(&c->settings, "store");
-	const char *base = c->config.opt.dir;
+	const struct settings_value *v = settings_get(&c->conn.settings, "store");
+	const char *base = c->conn.config.opt.dir;
 
-	if (from_file(v->origin, c->settings.queue_file))
-		base = arena_cstr(c->arena, fs_dirname(str_c(c->place.pawl_dir)));
-	else if (from_file(v->origin, c->settings.user_file) && relative(v->value))
+	if (from_file(v->origin, c->conn.settings.queue_file))
+		base = arena_cstr(c->arena, fs_dirname(str_c(c->conn.place.pawl_dir)));
+	else if (from_file(v->origin, c->conn.settings.user_file) && relative(v->value))
 		/* A relative path would name a different queue in every folder. */
 		return answer_fail(ans, MISCONFIGURED,
 				   arena_printf(c->arena,
 						"%.*s: the path in store = %.*s must begin with /",
 						STRF(v->origin), STRF(v->value)),
 				   STR(""));
-	c->config.uri = resolve(c, v->value, base, !from_file(v->origin, c->settings.queue_file));
+	c->conn.config.uri = resolve(c, v->value, base,
+				     !from_file(v->origin, c->conn.settings.queue_file));
 	return SUCCESS;
 }
 
@@ -198,27 +199,28 @@ static struct str default_uri(const char *pawl_dir, struct arena *a)
 static enum result find_store(struct client *c, struct answer *ans)
 {
 	if (c->said.store.n)
-		c->config.uri = resolve(c, c->said.store, c->config.opt.dir, true);
-	else if (settings_get(&c->settings, "store")->value.n)
+		c->conn.config.uri = resolve(c, c->said.store, c->conn.config.opt.dir, true);
+	else if (settings_get(&c->conn.settings, "store")->value.n)
 		return configured_uri(c, ans);
 	else
-		c->config.uri = default_uri(c->place.pawl_dir, c->arena);
+		c->conn.config.uri = default_uri(c->conn.place.pawl_dir, c->arena);
 	return SUCCESS;
 }
 
 static struct str config_uri(const struct client *c)
 {
-	struct str store = c->settings.queue_store.value;
+	struct str store = c->conn.settings.queue_store.value;
 
-	if (!store.n || !c->place.pawl_dir)
-		return default_uri(c->place.pawl_dir, c->arena);
-	return resolve(c, store, arena_cstr(c->arena, fs_dirname(str_c(c->place.pawl_dir))), true);
+	if (!store.n || !c->conn.place.pawl_dir)
+		return default_uri(c->conn.place.pawl_dir, c->arena);
+	return resolve(c, store, arena_cstr(c->arena, fs_dirname(str_c(c->conn.place.pawl_dir))),
+		       true);
 }
 
 static void judge(const struct client *c, struct str uri, struct trust *t)
 {
-	trust_judge(t, &c->place, &c->settings, uri, c->config.opt.dir, c->arena);
-	t->agent = c->for_agent;
+	trust_judge(t, &c->conn.place, &c->conn.settings, uri, c->conn.config.opt.dir, c->arena);
+	t->agent = c->self.for_agent;
 }
 
 void client_judge(const struct client *c, struct trust *t)
@@ -229,59 +231,63 @@ void client_judge(const struct client *c, struct trust *t)
 /* Did the user name the store, and not the queue's config? */
 static bool store_said(const struct client *c)
 {
-	const struct settings_value *v = settings_get(&c->settings, "store");
+	const struct settings_value *v = settings_get(&c->conn.settings, "store");
 
-	return c->said.store.n || (v->value.n && !from_file(v->origin, c->settings.queue_file));
+	return c->said.store.n ||
+	       (v->value.n && !from_file(v->origin, c->conn.settings.queue_file));
 }
 
 static void judge_store(struct client *c)
 {
 	if (!store_said(c))
-		judge(c, c->config.uri, &c->trust);
+		judge(c, c->conn.config.uri, &c->conn.trust);
 	else
-		c->trust = (struct trust){ .state = TRUST_SAID };
-	c->trust.uri = c->config.uri;
+		c->conn.trust = (struct trust){ .state = TRUST_SAID };
+	c->conn.trust.uri = c->conn.config.uri;
 }
 
 /* The setting that names the queue. A clone's config must not choose a queue in a store of the user, unless it is
  * trusted. */
 static const struct settings_value *queue_setting(const struct client *c)
 {
-	const struct settings_value *set = settings_get(&c->settings, "queue");
+	const struct settings_value *set = settings_get(&c->conn.settings, "queue");
 	struct trust t;
 
-	if (!from_file(set->origin, c->settings.queue_file))
+	if (!from_file(set->origin, c->conn.settings.queue_file))
 		return set;
-	if (c->trust.state != TRUST_SAID)
-		return c->trust.state == TRUST_MISSING ? &c->settings.own_queue : set;
+	if (c->conn.trust.state != TRUST_SAID)
+		return c->conn.trust.state == TRUST_MISSING ? &c->conn.settings.own_queue : set;
 	client_judge(c, &t);
-	if (t.state == TRUST_GIVEN || (t.state != TRUST_MISSING && str_eq(t.uri, c->config.uri)))
+	if (t.state == TRUST_GIVEN ||
+	    (t.state != TRUST_MISSING && str_eq(t.uri, c->conn.config.uri)))
 		return set;
-	return &c->settings.own_queue;
+	return &c->conn.settings.own_queue;
 }
 
 static enum result find_queue(struct client *c, struct answer *ans)
 {
 	const struct settings_value *set = queue_setting(c);
 
-	c->config.opt.queue = c->said.queue;
+	c->conn.config.opt.queue = c->said.queue;
 	/* Do not pass the default, so that ?queue=NAME in the URI counts. */
-	if (!c->config.opt.queue.n && !str_is(set->origin, "default"))
-		c->config.opt.queue = set->value;
-	return c->config.opt.queue.n ? check_name("a queue", c->config.opt.queue, ans, c->arena)
-				     : SUCCESS;
+	if (!c->conn.config.opt.queue.n && !str_is(set->origin, "default"))
+		c->conn.config.opt.queue = set->value;
+	return c->conn.config.opt.queue.n
+		       ? check_name("a queue", c->conn.config.opt.queue, ans, c->arena)
+		       : SUCCESS;
 }
 
 bool client_in_files(const struct client *c)
 {
 	struct uri u;
 
-	return uri_parse(without_wrappers(c->config.uri), &u) == 0 && str_is(u.scheme, "files");
+	return uri_parse(without_wrappers(c->conn.config.uri), &u) == 0 &&
+	       str_is(u.scheme, "files");
 }
 
 static bool is_default(const struct client *c, const char *name)
 {
-	return str_is(settings_get(&c->settings, name)->origin, "default");
+	return str_is(settings_get(&c->conn.settings, name)->origin, "default");
 }
 
 /* Other programs ignore the expiry of a lock there. So the default lease is the longest one. */
@@ -297,8 +303,8 @@ static void store_defaults(struct client *c)
 	int64_t ms;
 
 	if (client_in_files(c) && duration_parse(STR(LEASE_FILES), &ms) &&
-	    settings_number(&c->settings, "lease.max") >= ms)
-		settings_default(&c->settings, "lease", STR(LEASE_FILES));
+	    settings_number(&c->conn.settings, "lease.max") >= ms)
+		settings_default(&c->conn.settings, "lease", STR(LEASE_FILES));
 }
 
 /* Adds the path without the password of "user:password@host". */
@@ -326,10 +332,10 @@ static void add_path(struct buf *b, struct str path)
 
 struct str client_queue_name(const struct client *c)
 {
-	struct str name = c->config.opt.queue;
+	struct str name = c->conn.config.opt.queue;
 	struct uri u;
 
-	if (!name.n && !uri_parse(without_wrappers(c->config.uri), &u))
+	if (!name.n && !uri_parse(without_wrappers(c->conn.config.uri), &u))
 		name = uri_param(&u, "queue");
 	return name.n ? name : STR("default");
 }
@@ -341,8 +347,8 @@ static struct str queue_label(const struct client *c)
 	struct str params, out;
 	struct uri u;
 
-	if (uri_parse(without_wrappers(c->config.uri), &u))
-		return c->config.uri;
+	if (uri_parse(without_wrappers(c->conn.config.uri), &u))
+		return c->conn.config.uri;
 	buf_addf(&b, "%.*s:", STRF(u.scheme));
 	add_path(&b, u.path);
 	for (params = u.params; params.n;) {
@@ -363,27 +369,27 @@ static struct str queue_label(const struct client *c)
 /* Without a home folder there is no keyring: a claim fails then, unless it has an explicit token. */
 static void open_keyring(struct client *c)
 {
-	(void)keyring_open(&c->keyring, queue_label(c), c->agent, c->run, str_c(c->place.worktree),
-			   c->arena);
-	c->config.state_dir = c->keyring.dir;
-	c->keyring.home = str_c(c->place.pawl_dir);
+	(void)keyring_open(&c->keyring, queue_label(c), c->self.agent, c->self.run,
+			   str_c(c->conn.place.worktree), c->arena);
+	c->conn.config.state_dir = c->keyring.dir;
+	c->keyring.home = str_c(c->conn.place.pawl_dir);
 }
 
 static enum result find_place(struct client *c, struct answer *ans)
 {
 	char *dir;
 
-	c->config.opt.dir = ".";
+	c->conn.config.opt.dir = ".";
 	if (!c->said.dir.n)
-		return place_find(&c->place, ans, c->arena);
+		return place_find(&c->conn.place, ans, c->arena);
 	dir = fs_real(c->arena, arena_cstr(c->arena, c->said.dir));
 	if (!dir || !fs_is_dir(dir))
 		return answer_fail(ans, USAGE,
 				   arena_printf(c->arena, "there is no folder '%.*s'",
 						STRF(text_line(c->arena, c->said.dir))),
 				   STR(""));
-	c->config.opt.dir = dir;
-	return place_find_from(&c->place, dir, ans, c->arena);
+	c->conn.config.opt.dir = dir;
+	return place_find_from(&c->conn.place, dir, ans, c->arena);
 }
 
 enum result client_init(struct client *c, const struct client_options *said, struct answer *ans,
@@ -392,15 +398,17 @@ enum result client_init(struct client *c, const struct client_options *said, str
 	struct str why;
 	enum result r;
 
-	*c = (struct client){ .arena = a,
-			      .for_agent = said->face == CLIENT_PROGRAM || caller_is_agent(&why, a),
-			      .said = *said,
-			      .config = { .bearer = login_bearer, .ca_file = login_ca_file() } };
-	c->settings.for_agent = c->for_agent;
+	*c = (struct client){
+		.arena = a,
+		.self.for_agent = said->face == CLIENT_PROGRAM || caller_is_agent(&why, a),
+		.said = *said,
+		.conn.config = { .bearer = login_bearer, .ca_file = login_ca_file() }
+	};
+	c->conn.settings.for_agent = c->self.for_agent;
 	*ans = (struct answer){ 0 };
 	r = find_place(c, ans);
 	if (r == SUCCESS)
-		r = settings_load(&c->settings, c->place.pawl_dir, ans, a);
+		r = settings_load(&c->conn.settings, c->conn.place.pawl_dir, ans, a);
 	if (r == SUCCESS)
 		r = client_find_timeout(c, ans);
 	if (r == SUCCESS)
@@ -416,8 +424,8 @@ enum result client_init(struct client *c, const struct client_options *said, str
 	store_defaults(c);
 	open_keyring(c);
 	/* No caller can bypass client_open(). */
-	if (c->trust.state == TRUST_MISSING)
-		c->config.uri = STR("");
+	if (c->conn.trust.state == TRUST_MISSING)
+		c->conn.config.uri = STR("");
 	return SUCCESS;
 }
 
@@ -426,14 +434,14 @@ static enum result no_queue(struct client *c, struct answer *ans)
 	return answer_fail(
 		ans, MISCONFIGURED,
 		arena_printf(c->arena, "there is no queue here (no .pawl folder in %s or above it)",
-			     c->place.init_dir),
+			     c->conn.place.init_dir),
 		STR("`pawl init` creates one here; or name a store with --store"));
 }
 
 /* Makes the folder of the default store, for `pawl init`. */
 static enum result make_place(struct client *c, struct answer *ans)
 {
-	char *dir = fs_join(c->arena, str_c(c->place.init_dir), STR(".pawl"));
+	char *dir = fs_join(c->arena, str_c(c->conn.place.init_dir), STR(".pawl"));
 	int r = fs_make_dirs(dir, 0777);
 
 	if (r) {
@@ -442,8 +450,8 @@ static enum result make_place(struct client *c, struct answer *ans)
 			ans, API_ERROR,
 			arena_printf(c->arena, "cannot create %s: %s", dir, strerror(-r)), STR(""));
 	}
-	c->place.pawl_dir = dir;
-	c->config.uri = default_uri(dir, c->arena);
+	c->conn.place.pawl_dir = dir;
+	c->conn.config.uri = default_uri(dir, c->arena);
 	open_keyring(c);
 	return SUCCESS;
 }
@@ -459,8 +467,8 @@ static enum result no_status_to_write(struct answer *ans)
 /* Adds the settings to the configuration of the queue. */
 static struct queue_config configure(struct client *c)
 {
-	const struct settings *s = &c->settings;
-	struct queue_config config = c->config;
+	const struct settings *s = &c->conn.settings;
+	struct queue_config config = c->conn.config;
 
 	config.opt.timeout_ms = client_timeout(c, 0);
 	config.opt.backoff =
@@ -469,8 +477,9 @@ static struct queue_config configure(struct client *c)
 				  .attempts = settings_number(s, "retry.max_attempts") };
 	config.opt.counting = str_is(settings_text(s, "health.monitoring"), "on");
 	config.opt.relaxed = str_is(settings_text(s, "durability"), "normal");
-	config.opt.who = arena_printf(c->arena, "%.*s on %.*s", STRF(c->agent), STRF(c->host));
-	config.for_agent = c->for_agent;
+	config.opt.who = arena_printf(c->arena, "%.*s on %.*s", STRF(c->self.agent),
+				      STRF(c->self.host));
+	config.for_agent = c->self.for_agent;
 	config.alone = str_is(settings_text(s, "combine"), "off");
 	config.pass = client_pass;
 	config.pass_ctx = c;
@@ -484,14 +493,14 @@ static struct queue_config configure(struct client *c)
 /* Does the folder come from a clone: are there settings, which git has, and no queue, which it has not? */
 static bool has_only_settings(const struct client *c)
 {
-	const char *dir = c->place.pawl_dir;
+	const char *dir = c->conn.place.pawl_dir;
 	char *git;
 
 	return dir && !c->said.store.n && is_default(c, "store") && is_default(c, "queue") &&
-	       !c->config.opt.queue.n && !client_in_files(c) &&
+	       !c->conn.config.opt.queue.n && !client_in_files(c) &&
 	       fs_exists(fs_join(c->arena, str_c(dir), STR("config"))) &&
 	       !fs_exists(fs_join(c->arena, str_c(dir), STR("queue.db"))) &&
-	       place_git_dir(c->place.root, &git, c->arena) && git;
+	       place_git_dir(c->conn.place.root, &git, c->arena) && git;
 }
 
 static enum result not_committed(struct client *c, struct answer *ans)
@@ -502,7 +511,7 @@ static enum result not_committed(struct client *c, struct answer *ans)
 			c->arena,
 			"%s has the settings of a queue and no queue. Git does not keep a "
 			"local queue, so it is not in a new clone, and `git clean -x` deletes it",
-			c->place.pawl_dir),
+			c->conn.place.pawl_dir),
 		STR("`pawl init` makes an empty queue here. To share one between clones, run in the "
 		    "clone that has the tasks: pawl migrate sqlite:.pawl/queue.db git:origin && pawl "
 		    "config set store git:origin, and commit .pawl/config"));
@@ -520,15 +529,15 @@ static enum result open_queue(struct client *c, enum store_mode mode, struct ans
 			ans->applied = 'n';
 		return r == MISCONFIGURED && has_only_settings(c) ? not_committed(c, ans) : r;
 	}
-	if (c->config.opt.write_status && !queue_locks_only(q)) {
+	if (c->conn.config.opt.write_status && !queue_locks_only(q)) {
 		queue_close(q);
 		return no_status_to_write(ans);
 	}
 	if (queue_locks_only(q))
 		lone_leases(c, &config.policy, q);
 	client_close(c);
-	c->queue = q;
-	c->mode = mode;
+	c->conn.queue = q;
+	c->conn.mode = mode;
 	return SUCCESS;
 }
 
@@ -536,23 +545,23 @@ enum result client_open(struct client *c, enum store_mode mode, struct answer *a
 {
 	enum result r;
 
-	if (c->queue && c->mode >= mode)
+	if (c->conn.queue && c->conn.mode >= mode)
 		return SUCCESS;
-	r = trust_check(&c->trust, ans, c->arena);
-	if (r == SUCCESS && !c->config.uri.n)
-		r = mode == STORE_CREATE && !c->place.pawl_dir ? make_place(c, ans)
-							       : no_queue(c, ans);
+	r = trust_check(&c->conn.trust, ans, c->arena);
+	if (r == SUCCESS && !c->conn.config.uri.n)
+		r = mode == STORE_CREATE && !c->conn.place.pawl_dir ? make_place(c, ans)
+								    : no_queue(c, ans);
 	return r == SUCCESS ? open_queue(c, mode, ans) : r;
 }
 
 enum result client_make(struct client *c, struct answer *ans)
 {
-	return client_open(c, c->config.uri.n ? STORE_CREATE : STORE_WRITE, ans);
+	return client_open(c, c->conn.config.uri.n ? STORE_CREATE : STORE_WRITE, ans);
 }
 
 void client_close(struct client *c)
 {
-	if (c->queue)
-		queue_close(c->queue);
-	c->queue = NULL;
+	if (c->conn.queue)
+		queue_close(c->conn.queue);
+	c->conn.queue = NULL;
 }

@@ -27,20 +27,29 @@ struct client_options {
 	struct str session; /* its session, as it named it for this call */
 };
 
-struct client {
-	struct arena *arena; /* of the call */
-	size_t made;         /* calls to the queue so far */
-	bool changed;        /* one of them has changed it */
-	bool for_agent;      /* a coding agent reads the answers, as far as pawl recognises it */
-	struct client_options said;
-	struct place place;
-	struct settings settings;
+/* Who calls. client_init() finds it; a server sets it for each caller. */
+struct identity {
 	struct str agent, run, host;
 	struct str agent_why, run_why; /* where the names come from */
 	bool run_made;                 /* pawl made the run from the caller's session or process */
+	bool for_agent; /* a coding agent reads the answers, as far as pawl recognises it */
 	bool apart; /* set by a server: it uses no saved token whose lock belongs to another live process */
+	/* For callers over the network: tokens come with the calls only, neither from the keyring nor from the
+	 * environment of this process. */
+	bool bare;
+	enum role role;        /* of such a caller; it goes with every request */
+	struct str only_queue; /* the only queue that such a caller may know; empty: all */
+	/* Set by a server: the caller is on another machine, and its keyring is here. The environment of this process is not
+	 * the caller's. The answer of a call may get lost on its way: a new token stays pending until client_delivered(), so
+	 * that a repeated call gets the same lock. */
+	bool afar;
+};
+
+/* Where the queue is, and how it is reached. */
+struct connection {
+	struct place place;
+	struct settings settings;
 	struct trust trust;
-	struct keyring keyring;
 	/* The configuration of the queue. client_init() sets the members below; the others come from the settings
 	 * when the queue is opened, and callers may set them before.
 	 *   uri             empty: there is no queue here, or trust.state is TRUST_MISSING; trust.uri is set even then
@@ -48,26 +57,28 @@ struct client {
 	 *   opt.timeout_ms  the timeout of every change; -1: it depends on the kind of change */
 	struct queue_config config;
 	struct queue *queue; /* opened by the first call that needs it */
+	enum store_mode mode;
 	struct str held
 		[TYPED_END]; /* tokens of the locks of the whole queue that this process holds */
+	bool watching;       /* client_watch() is looking at the health */
+	bool degraded;       /* its last result */
+};
+
+struct client {
+	struct client_options said;
+	struct identity self;
+	struct connection conn;
+	struct keyring keyring;
 	struct given_back given_back; /* .on: set by the face after client_init() */
-	/* For callers over the network: tokens come with the calls only, neither from the keyring nor from the
-	 * environment of this process. */
-	bool bare;
-	enum role role;        /* of such a caller; it goes with every request */
-	struct str only_queue; /* the only queue that such a caller may know; empty: all */
+	/* of the calls */
+	struct arena *arena;
 	/* Takes over the changes of client_call(), so that those of several callers become one commit. false: the
 	 * queue makes this one. NULL: the queue makes all of them. */
 	bool (*change)(void *ctx, const struct request *rq, struct answer *ans);
 	void *change_ctx;
-	/* Set by a server: the caller is on another machine, and its keyring is here. The environment of this process is not
-	 * the caller's. The answer of a call may get lost on its way: a new token stays pending until client_delivered(), so
-	 * that a repeated call gets the same lock. */
-	bool afar;
+	size_t made;             /* calls to the queue so far */
+	bool changed;            /* one of them has changed it */
 	struct granted *granted; /* by the last call; the face takes it */
-	enum store_mode mode;
-	bool watching; /* client_watch() is looking at the health */
-	bool degraded; /* its last result */
 };
 
 struct client_health {

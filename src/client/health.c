@@ -19,8 +19,8 @@ static bool is_stale(const struct client *c, const struct lock *l, int64_t now)
 
 int64_t client_stale_after(const struct client *c)
 {
-	return settings_given(&c->settings, "lock.stale_after")
-		       ? settings_number(&c->settings, "lock.stale_after")
+	return settings_given(&c->conn.settings, "lock.stale_after")
+		       ? settings_number(&c->conn.settings, "lock.stale_after")
 		       : STALE_MS;
 }
 
@@ -56,7 +56,7 @@ enum result client_health(struct client *c, struct client_health *out, struct an
 		code = look_at_locks(c, OP_TYPED, &out->facts, ans);
 	if (code != SUCCESS)
 		return code;
-	out->counted = queue_health(c->queue, &out->health);
+	out->counted = queue_health(c->conn.queue, &out->health);
 	out->facts.recent_failures = health_recent(&out->health, os_wall_ms());
 	out->facts.done = out->health.all.done;
 	out->facts.failed = out->health.all.failed;
@@ -65,12 +65,12 @@ enum result client_health(struct client *c, struct client_health *out, struct an
 
 bool client_health_auto(const struct client *c)
 {
-	return str_is(settings_text(&c->settings, "health.auto"), "on");
+	return str_is(settings_text(&c->conn.settings, "health.auto"), "on");
 }
 
 int64_t client_hurried(const struct client *c, int64_t timeout_ms)
 {
-	return c->degraded && timeout_ms > HURRIED_MS ? HURRIED_MS : timeout_ms;
+	return c->conn.degraded && timeout_ms > HURRIED_MS ? HURRIED_MS : timeout_ms;
 }
 
 /* The call that follows is made in any case, so errors do not matter here. */
@@ -79,17 +79,17 @@ void client_watch(struct client *c)
 	struct request rq = { .op = OP_LOCK_CLEANUP };
 	struct client_health *h;
 	struct answer ignored = { 0 };
-	enum role role = c->role;
+	enum role role = c->self.role;
 
-	if (c->watching || !client_health_auto(c))
+	if (c->conn.watching || !client_health_auto(c))
 		return;
-	c->watching = true;
-	c->role = ROLE_NONE; /* the caller did not ask for it */
+	c->conn.watching = true;
+	c->self.role = ROLE_NONE; /* the caller did not ask for it */
 	h = arena_new(c->arena, struct client_health);
-	c->degraded = client_health(c, h, &ignored) == SUCCESS &&
-		      health_score(&h->facts) < HEALTH_DEGRADED;
-	if (c->degraded && h->facts.stale)
+	c->conn.degraded = client_health(c, h, &ignored) == SUCCESS &&
+			   health_score(&h->facts) < HEALTH_DEGRADED;
+	if (c->conn.degraded && h->facts.stale)
 		client_call(c, &rq, &ignored);
-	c->role = role;
-	c->watching = false;
+	c->self.role = role;
+	c->conn.watching = false;
 }

@@ -26,12 +26,12 @@ void client_know_queue(struct client *c)
 {
 	struct str id = STR("");
 
-	if (!c->queue)
+	if (!c->conn.queue)
 		return;
-	keyring_server(&c->keyring, queue_origin(c->queue, c->arena));
-	if (queue_is_far(c->queue))
+	keyring_server(&c->keyring, queue_origin(c->conn.queue, c->arena));
+	if (queue_is_far(c->conn.queue))
 		keyring_queue(&c->keyring, kept(c), false);
-	else if (queue_identity(c->queue, &id, c->arena))
+	else if (queue_identity(c->conn.queue, &id, c->arena))
 		keyring_queue(&c->keyring, id, true);
 	else
 		keyring_queue(&c->keyring, STR(""), false);
@@ -39,7 +39,7 @@ void client_know_queue(struct client *c)
 
 void client_learn_queue(struct client *c, struct str id)
 {
-	bool far = queue_is_far(c->queue);
+	bool far = queue_is_far(c->conn.queue);
 
 	keyring_queue(&c->keyring, id, !far);
 	/* if the cache cannot be written, the next call asks again */
@@ -52,8 +52,8 @@ bool client_ask_queue(struct client *c)
 {
 	struct str id;
 
-	if (!c->queue || !queue_is_far(c->queue) || !queue_identity(c->queue, &id, c->arena) ||
-	    str_is(id, c->keyring.id))
+	if (!c->conn.queue || !queue_is_far(c->conn.queue) ||
+	    !queue_identity(c->conn.queue, &id, c->arena) || str_is(id, c->keyring.id))
 		return false;
 	client_learn_queue(c, id);
 	return true;

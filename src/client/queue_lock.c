@@ -20,11 +20,11 @@ struct str client_pass(void *client, enum typed kind, struct arena *a)
 	struct str token;
 	int64_t fence;
 
-	if (c->held[kind].n)
-		return c->held[kind];
-	if (c->bare)
+	if (c->conn.held[kind].n)
+		return c->conn.held[kind];
+	if (c->self.bare)
 		return STR("");
-	if (given && !c->afar && token_valid(str_c(given)))
+	if (given && !c->self.afar && token_valid(str_c(given)))
 		return str_c(given);
 	client_know_queue(c);
 	return keyring_find(&c->keyring, id_of(kind, a), &token, &fence) ? token : STR("");
@@ -66,8 +66,8 @@ static void sign_process(struct request *rq, struct arena *a)
 /* QUEUE_LOCK_MS, within the limits of the settings. */
 static int64_t lease(const struct client *c)
 {
-	int64_t least = settings_number(&c->settings, "lease.min"),
-		most = settings_number(&c->settings, "lease.max");
+	int64_t least = settings_number(&c->conn.settings, "lease.min"),
+		most = settings_number(&c->conn.settings, "lease.max");
 
 	return QUEUE_LOCK_MS < least ? least : QUEUE_LOCK_MS > most ? most : QUEUE_LOCK_MS;
 }
@@ -90,7 +90,7 @@ enum result client_lock_queue(struct client *c, enum typed kind, const char *ope
 	client_call(c, &rq, ans);
 	if (ans->code != SUCCESS)
 		return ans->code;
-	c->held[kind] = ans->lock->token;
+	c->conn.held[kind] = ans->lock->token;
 	l->ours = true;
 	return SUCCESS;
 }
@@ -105,5 +105,5 @@ void client_unlock_queue(struct client *c, const struct queue_lock *l)
 	GIVE(&rq, id, id_of(l->kind, c->arena));
 	GIVE(&rq, token, client_pass(c, l->kind, c->arena));
 	client_call(c, &rq, &ans);
-	c->held[l->kind] = STR("");
+	c->conn.held[l->kind] = STR("");
 }

@@ -38,12 +38,12 @@ static struct folders folders_of(const struct client *c)
 		   *cache = getenv("XDG_CACHE_HOME");
 	struct folders f = { 0 };
 
-	add(&f, folder_of_store(c->config.uri));
-	add(&f, folder_of_store(c->trust.uri));
-	if (c->place.pawl_dir)
-		add(&f, fs_dirname(str_c(c->place.pawl_dir)));
-	if (c->place.init_dir)
-		add(&f, fs_dirname(str_c(c->place.init_dir)));
+	add(&f, folder_of_store(c->conn.config.uri));
+	add(&f, folder_of_store(c->conn.trust.uri));
+	if (c->conn.place.pawl_dir)
+		add(&f, fs_dirname(str_c(c->conn.place.pawl_dir)));
+	if (c->conn.place.init_dir)
+		add(&f, fs_dirname(str_c(c->conn.place.init_dir)));
 	add(&f, str_c(home ? home : ""));
 	add(&f, str_c(state ? state : ""));
 	add(&f, str_c(cache ? cache : ""));
@@ -96,7 +96,7 @@ struct str redact_text(const struct client *c, enum role role, struct str text, 
 
 struct str redact_store(const struct client *c, struct arena *a)
 {
-	return redact_text(c, c->role, uri_shown(a, c->config.uri), a);
+	return redact_text(c, c->self.role, uri_shown(a, c->conn.config.uri), a);
 }
 
 void redact_answer(const struct client *c, enum role role, struct answer *ans, struct arena *a)

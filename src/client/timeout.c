@@ -7,13 +7,13 @@
 
 enum result client_find_timeout(struct client *c, struct answer *ans)
 {
-	c->config.opt.timeout_ms = -1;
-	if (settings_given(&c->settings, "timeout"))
-		c->config.opt.timeout_ms = settings_number(&c->settings, "timeout");
+	c->conn.config.opt.timeout_ms = -1;
+	if (settings_given(&c->conn.settings, "timeout"))
+		c->conn.config.opt.timeout_ms = settings_number(&c->conn.settings, "timeout");
 	if (!c->said.timeout.n)
 		return SUCCESS;
-	if (duration_parse(c->said.timeout, &c->config.opt.timeout_ms) &&
-	    c->config.opt.timeout_ms >= 0 && c->config.opt.timeout_ms <= TIMEOUT_MAX)
+	if (duration_parse(c->said.timeout, &c->conn.config.opt.timeout_ms) &&
+	    c->conn.config.opt.timeout_ms >= 0 && c->conn.config.opt.timeout_ms <= TIMEOUT_MAX)
 		return SUCCESS;
 	return answer_fail(
 		ans, USAGE,
@@ -42,12 +42,12 @@ static int64_t usual_timeout(const struct client *c, unsigned kind)
 {
 	const char *nearer = timeout_setting(c, kind);
 
-	if (c->config.opt.timeout_ms >= 0)
-		return c->config.opt.timeout_ms;
-	if (settings_given(&c->settings, nearer))
-		return settings_number(&c->settings, nearer);
-	if (settings_given(&c->settings, "lock.timeout"))
-		return settings_number(&c->settings, "lock.timeout");
+	if (c->conn.config.opt.timeout_ms >= 0)
+		return c->conn.config.opt.timeout_ms;
+	if (settings_given(&c->conn.settings, nearer))
+		return settings_number(&c->conn.settings, nearer);
+	if (settings_given(&c->conn.settings, "lock.timeout"))
+		return settings_number(&c->conn.settings, "lock.timeout");
 	return timeout_of_kind(c, kind);
 }
 

@@ -12,7 +12,7 @@ static const struct param params[] = {
 
 static enum result run(struct session *s, struct args *a, struct reply *out)
 {
-	const struct settings *settings = &s->client.settings;
+	const struct settings *settings = &s->client.conn.settings;
 	enum result code;
 
 	if (!HAS(&a->rq, id) && settings_given(settings, "log.keep"))

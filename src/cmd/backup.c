@@ -28,11 +28,11 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 		return run_answer(&ans, out);
 	if (a->files.n)
 		path = data_path(s, a->files.v[0]);
-	else if (backup_name(&s->client, queue_now(s->client.queue), &path, &ans) != SUCCESS)
+	else if (backup_name(&s->client, queue_now(s->client.conn.queue), &path, &ans) != SUCCESS)
 		return run_answer(&ans, out);
 	if (backup_check(path, a->files.n && a->force, &ans, s->arena) != SUCCESS)
 		return run_answer(&ans, out);
-	if (backup_write(s->client.queue, path, &b, &ans, s->arena) != SUCCESS)
+	if (backup_write(s->client.conn.queue, path, &b, &ans, s->arena) != SUCCESS)
 		return run_answer(&ans, out);
 	json_object_set_new(reply_more(out), "file", json_str(str_c(path)));
 	json_object_set_new(reply_more(out), "tasks", json_integer(b.tasks));

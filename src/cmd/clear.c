@@ -54,8 +54,8 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 	locks = data_locks(s);
 	code = data_open(s, OP_HEAVY, &ans);
 	if (code == SUCCESS)
-		code = queue_clear(s->client.queue, a->force, s->client.agent, s->client.run, &n,
-				   &ans, s->arena);
+		code = queue_clear(s->client.conn.queue, a->force, s->client.self.agent,
+				   s->client.self.run, &n, &ans, s->arena);
 	if (code != SUCCESS)
 		return run_answer(&ans, out);
 	data_forget(s, &locks);

@@ -191,7 +191,7 @@ enum result command_run(const struct command *c, struct session *s, struct args 
 
 	if (code == SUCCESS && out->ans.changed)
 		warn_changed(s, out);
-	redact_answer(&s->client, s->client.role, &out->ans, s->arena);
+	redact_answer(&s->client, s->client.self.role, &out->ans, s->arena);
 	return code;
 }
 
@@ -225,19 +225,19 @@ void cached_begin(struct session *s, const struct args *a)
 	if (!a->cached)
 		return;
 	client_close(&s->client);
-	s->client.config.opt.cached = true;
+	s->client.conn.config.opt.cached = true;
 }
 
 void cached_end(struct session *s, const struct args *a, struct reply *out)
 {
-	int64_t at = a->cached && s->client.queue ? queue_as_of(s->client.queue) : 0;
+	int64_t at = a->cached && s->client.conn.queue ? queue_as_of(s->client.conn.queue) : 0;
 	int64_t age = os_wall_ms() - at;
 	json_t *o;
 
 	if (!a->cached)
 		return;
 	client_close(&s->client);
-	s->client.config.opt.cached = false;
+	s->client.conn.config.opt.cached = false;
 	if (!at)
 		return;
 	age = age > 0 ? age : 0;
@@ -253,7 +253,7 @@ void cached_end(struct session *s, const struct args *a, struct reply *out)
 enum result run_op(struct session *s, struct args *a, struct reply *out)
 {
 	cached_begin(s, a);
-	s->client.config.opt.write_status |= a->write_status;
+	s->client.conn.config.opt.write_status |= a->write_status;
 	client_call(&s->client, &a->rq, &out->ans);
 	cached_end(s, a, out);
 	return out->ans.code;

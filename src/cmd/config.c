@@ -28,7 +28,7 @@ static enum result load_to_show(struct session *s, struct reply *out)
 	struct answer ans = { 0 };
 	enum result code = load(s, &ans);
 
-	if (code != SUCCESS && !s->client.settings.disagree)
+	if (code != SUCCESS && !s->client.conn.settings.disagree)
 		return run_answer(&ans, out);
 	if (code != SUCCESS)
 		out->ans.warnings = arena_append(s->arena, out->ans.warnings, ans.message);
@@ -58,12 +58,12 @@ static enum result unknown(struct session *s, struct str name, struct reply *out
 static struct settings_value in_force(const struct session *s, const struct setting *set)
 {
 	const struct client *c = &s->client;
-	struct settings_value v = c->settings.values[set - settings_list];
+	struct settings_value v = c->conn.settings.values[set - settings_list];
 	bool agent = !strcmp(set->name, "agent"), store = !strcmp(set->name, "store");
 
 	if (v.value.n || (!agent && !store))
 		return v;
-	v.value = agent ? c->agent : c->config.uri;
+	v.value = agent ? c->self.agent : c->conn.config.uri;
 	if (agent ? c->said.agent.n : c->said.store.n)
 		v.origin = agent ? STR("--agent") : STR("--store");
 	return v;
@@ -73,10 +73,10 @@ static struct settings_value in_force(const struct session *s, const struct sett
 static bool is_hidden(const struct session *s, const struct setting *set,
 		      const struct settings_value *v)
 {
-	const char *file = s->client.settings.queue_file;
+	const char *file = s->client.conn.settings.queue_file;
 	struct trust t;
 
-	if (!s->client.for_agent || strcmp(set->kind, "TEXT") != 0 || !file ||
+	if (!s->client.self.for_agent || strcmp(set->kind, "TEXT") != 0 || !file ||
 	    !str_starts(v->origin, str_c(file)))
 		return false;
 	client_judge(&s->client, &t);
@@ -140,10 +140,10 @@ static const char *file_for(struct session *s, const struct config_args *a)
 
 	load(s, &ignored);
 	if (a->user)
-		return s->client.settings.user_file;
-	if (s->client.settings.queue_file || !s->client.place.pawl_dir)
-		return s->client.settings.queue_file;
-	return fs_join(s->arena, str_c(s->client.place.pawl_dir), STR("config"));
+		return s->client.conn.settings.user_file;
+	if (s->client.conn.settings.queue_file || !s->client.conn.place.pawl_dir)
+		return s->client.conn.settings.queue_file;
+	return fs_join(s->arena, str_c(s->client.conn.place.pawl_dir), STR("config"));
 }
 
 static enum result no_file(const struct config_args *a, struct reply *out)
@@ -168,7 +168,7 @@ static bool emergency(struct client *c)
 	struct request rq = { .op = OP_EMERGENCY };
 	struct answer ans = { 0 };
 
-	if (c->queue)
+	if (c->conn.queue)
 		client_call(c, &rq, &ans);
 	return ans.task && ans.task->lock.holder.n;
 }
@@ -182,7 +182,7 @@ static enum result hold_settings(struct session *s, const struct config_args *a,
 
 	*h = (struct hold){ 0 };
 	if (a->user || client_init(&h->client, &s->client.said, &found, s->arena) != SUCCESS ||
-	    !h->client.config.uri.n)
+	    !h->client.conn.config.uri.n)
 		return SUCCESS;
 	client_lock_queue(&h->client, TYPED_CONFIG, what, &h->lock, &found);
 	if (found.code == SUCCESS || (!found.barred && !emergency(&h->client)))
@@ -213,7 +213,7 @@ static void renew_trust(struct session *s, const struct config_args *a, const st
 	client_judge(&c, &t);
 	same = before->state != TRUST_MISSING && str_eq(before->uri, t.uri);
 	if (t.state == TRUST_MISSING && trust_included(&t, before, store) &&
-	    (same || (store && str_eq(*store, c.settings.queue_store.value))))
+	    (same || (store && str_eq(*store, c.conn.settings.queue_store.value))))
 		(void)trust_give(&t, s->arena);
 }
 
@@ -232,7 +232,7 @@ static enum result write_setting(struct session *s, const struct config_args *a,
 	if (!file)
 		return no_file(a, out);
 	if (hold_settings(s, a, "config set", &hold, &ans) == SUCCESS) {
-		settings_change(&s->client.settings, file, a->name, value, &ans, s->arena);
+		settings_change(&s->client.conn.settings, file, a->name, value, &ans, s->arena);
 		let_settings_go(&hold);
 	}
 	if (ans.code != SUCCESS)

@@ -16,7 +16,7 @@ enum result data_open(struct session *s, unsigned kind, struct answer *ans)
 	enum result code = client_open(&s->client, STORE_WRITE, ans);
 
 	if (code == SUCCESS)
-		queue_patience(s->client.queue, client_timeout(&s->client, kind));
+		queue_patience(s->client.conn.queue, client_timeout(&s->client, kind));
 	return code;
 }
 
@@ -38,9 +38,9 @@ void data_forget(struct session *s, const struct answer *locks)
 
 char *data_path(const struct session *s, struct str path)
 {
-	if (path.p[0] == '/' || str_is(path, "-") || !strcmp(s->client.config.opt.dir, "."))
+	if (path.p[0] == '/' || str_is(path, "-") || !strcmp(s->client.conn.config.opt.dir, "."))
 		return arena_cstr(s->arena, path);
-	return fs_join(s->arena, str_c(s->client.config.opt.dir), path);
+	return fs_join(s->arena, str_c(s->client.conn.config.opt.dir), path);
 }
 
 void data_progress(void *progress, size_t done)
@@ -85,8 +85,8 @@ struct load data_load(struct session *s, struct backup *b, struct data_progress 
 			      .ctx = b,
 			      .progress = data_progress,
 			      .progress_ctx = p,
-			      .agent = s->client.agent,
-			      .run = s->client.run };
+			      .agent = s->client.self.agent,
+			      .run = s->client.self.run };
 }
 
 int data_read(struct session *s, const char *path, struct str *out)

@@ -75,10 +75,10 @@ static bool lock_is_over(struct exam *x, struct str task)
 	struct request rq = { .op = OP_LOCK_STATUS };
 	struct answer ans = { 0 };
 
-	if (!x->s->client.queue || id_fault(task))
+	if (!x->s->client.conn.queue || id_fault(task))
 		return false;
 	GIVE(&rq, id, task);
-	queue_call(x->s->client.queue, &rq, &ans, x->s->arena);
+	queue_call(x->s->client.conn.queue, &rq, &ans, x->s->arena);
 	if (ans.code == NOT_FOUND)
 		return true;
 	return ans.code == SUCCESS && ans.task &&
@@ -162,25 +162,26 @@ static void check_scratch(struct exam *x)
 {
 	const struct client *c = &x->s->client;
 	struct arena *a = x->s->arena;
-	struct torture_plan plan = { .uri = c->config.uri,
-				     .timeout_ms = c->config.opt.timeout_ms,
-				     .access = &c->config };
+	struct torture_plan plan = { .uri = c->conn.config.uri,
+				     .timeout_ms = c->conn.config.opt.timeout_ms,
+				     .access = &c->conn.config };
 	const struct proof_ops *proof = NULL;
 	struct names n = { .arena = a };
 	struct answer ans = { 0 };
 
-	if (queue_names(c->queue, add_name, &n, &ans, a) != SUCCESS)
+	if (queue_names(c->conn.queue, add_name, &n, &ans, a) != SUCCESS)
 		doctor_note(x, CHECK_BAD, "scratch queues", ans.message, ans.hint);
 	else if (n.list.n && !(proof = proof_load(&ans, a)))
 		doctor_note(x, CHECK_NOTE, "scratch queues", ans.message, ans.hint);
 	for (size_t i = 0; proof && i < n.list.n; i++)
 		if (proof->left(&plan, n.list.v[i], a))
-			doctor_note(x, CHECK_NOTE, "scratch queue",
-				    arena_printf(a, "a killed `pawl torture` left %.*s behind",
-						 STRF(n.list.v[i])),
-				    arena_printf(a, "pawl torture --store %.*s --remove %.*s",
-						 STRF(store_word(a, uri_shown(a, c->config.uri))),
-						 STRF(n.list.v[i])));
+			doctor_note(
+				x, CHECK_NOTE, "scratch queue",
+				arena_printf(a, "a killed `pawl torture` left %.*s behind",
+					     STRF(n.list.v[i])),
+				arena_printf(a, "pawl torture --store %.*s --remove %.*s",
+					     STRF(store_word(a, uri_shown(a, c->conn.config.uri))),
+					     STRF(n.list.v[i])));
 }
 
 /* --- other checks -------------------------------------------------------------------------------- */
@@ -188,7 +189,7 @@ static void check_scratch(struct exam *x)
 static void check_clock(struct exam *x)
 {
 	struct arena *a = x->s->arena;
-	int64_t apart = queue_now(x->s->client.queue) - os_wall_ms();
+	int64_t apart = queue_now(x->s->client.conn.queue) - os_wall_ms();
 
 	if (apart < 0)
 		apart = -apart;
@@ -212,7 +213,7 @@ static void check_trust(struct exam *x)
 	client_judge(&x->s->client, &t);
 	if (t.state == TRUST_INSIDE && t.config)
 		doctor_note(x, CHECK_OK, "trust",
-			    arena_printf(a, "the store is inside %s", x->s->client.place.root),
+			    arena_printf(a, "the store is inside %s", x->s->client.conn.place.root),
 			    STR(""));
 	else if (t.state == TRUST_REMOTE)
 		doctor_note(x, CHECK_OK, "trust", STR("the store is a remote of your repository"),
@@ -223,7 +224,8 @@ static void check_trust(struct exam *x)
 					 arena_cstr(a, text_line(a, str_c(t.config)))),
 			    STR(""));
 	else if (t.state == TRUST_MISSING)
-		doctor_note(x, x->s->client.trust.state == TRUST_MISSING ? CHECK_BAD : CHECK_NOTE,
+		doctor_note(x,
+			    x->s->client.conn.trust.state == TRUST_MISSING ? CHECK_BAD : CHECK_NOTE,
 			    "trust",
 			    t.agent ? STR("nobody has trusted .pawl/config")
 				    : arena_printf(a, "you have not trusted %s",
@@ -238,7 +240,7 @@ static bool check_server(struct exam *x)
 	struct answer ans = { 0 };
 	struct frame_facts f;
 
-	if (queue_facts(x->s->client.queue, &f, &ans, a) != SUCCESS) {
+	if (queue_facts(x->s->client.conn.queue, &f, &ans, a) != SUCCESS) {
 		doctor_note(x, CHECK_BAD, "server", ans.message, ans.hint);
 		return false;
 	}
@@ -261,7 +263,7 @@ static void check_queue(struct exam *x)
 	struct client *c = &x->s->client;
 
 	check_trust(x);
-	if (c->trust.state == TRUST_MISSING) {
+	if (c->conn.trust.state == TRUST_MISSING) {
 		doctor_note(x, CHECK_NOTE, "queue", STR("not checked: its config is not trusted"),
 			    STR("run pawl doctor again after you trust it"));
 		return;
@@ -270,21 +272,21 @@ static void check_queue(struct exam *x)
 		doctor_note(x, CHECK_BAD, "queue", ans.message, ans.hint);
 		return;
 	}
-	doctor_note(
-		x, CHECK_OK, "queue",
-		arena_printf(x->s->arena, "%.*s, queue %.*s",
-			     STRF(uri_shown(x->s->arena, c->config.uri)),
-			     STRF(c->config.opt.queue.n ? c->config.opt.queue : STR("default"))),
-		STR(""));
-	if (queue_is_remote(c->queue) && !check_server(x)) {
+	doctor_note(x, CHECK_OK, "queue",
+		    arena_printf(x->s->arena, "%.*s, queue %.*s",
+				 STRF(uri_shown(x->s->arena, c->conn.config.uri)),
+				 STRF(c->conn.config.opt.queue.n ? c->conn.config.opt.queue
+								 : STR("default"))),
+		    STR(""));
+	if (queue_is_remote(c->conn.queue) && !check_server(x)) {
 		client_close(c);
 		return;
 	}
-	if (queue_check(c->queue, doctor_note, x, &ans, x->s->arena) != SUCCESS)
+	if (queue_check(c->conn.queue, doctor_note, x, &ans, x->s->arena) != SUCCESS)
 		doctor_note(x, CHECK_BAD, "store", ans.message, ans.hint);
 	if (!x->clock)
 		check_clock(x);
-	if (!queue_is_remote(c->queue))
+	if (!queue_is_remote(c->conn.queue))
 		check_scratch(x);
 }
 
@@ -293,7 +295,7 @@ static void check_queue(struct exam *x)
 /* "FILE:LINE: NAME = 'x': it must be …", "PAWL_NAME in the environment: …" */
 static struct str settings_fix(struct exam *x, const struct answer *ans)
 {
-	const struct settings *set = &x->s->client.settings;
+	const struct settings *set = &x->s->client.conn.settings;
 	struct str rest = ans->message, variable, name;
 	const char *files[] = { set->queue_file, set->user_file };
 
@@ -321,18 +323,19 @@ static bool find_queue(struct client *c)
 {
 	const char *file;
 
-	if (!c->place.pawl_dir || c->said.store.n || settings_text(&c->settings, "store").n)
+	if (!c->conn.place.pawl_dir || c->said.store.n ||
+	    settings_text(&c->conn.settings, "store").n)
 		return false;
-	file = fs_join(c->arena, str_c(c->place.pawl_dir), STR("queue.db"));
+	file = fs_join(c->arena, str_c(c->conn.place.pawl_dir), STR("queue.db"));
 	if (!fs_exists(file))
 		return false;
-	c->config.uri = arena_printf(c->arena, "sqlite:%s", file);
-	c->config.opt.queue = c->said.queue.n ? c->said.queue
-					      : settings_text(&c->settings, "queue");
-	c->config.opt.timeout_ms = FIND_MS;
-	c->agent = STR("pawl doctor");
-	c->host = os_hostname(c->arena);
-	client_judge(c, &c->trust);
+	c->conn.config.uri = arena_printf(c->arena, "sqlite:%s", file);
+	c->conn.config.opt.queue = c->said.queue.n ? c->said.queue
+						   : settings_text(&c->conn.settings, "queue");
+	c->conn.config.opt.timeout_ms = FIND_MS;
+	c->self.agent = STR("pawl doctor");
+	c->self.host = os_hostname(c->arena);
+	client_judge(c, &c->conn.trust);
 	return true;
 }
 
@@ -341,7 +344,7 @@ static void check_despite(struct exam *x, const struct answer *ans)
 	struct client *c = &x->s->client;
 
 	doctor_note(x, CHECK_BAD, "settings", ans->message, settings_fix(x, ans));
-	if (ans->code != MISCONFIGURED || !c->settings.values || !find_queue(c)) {
+	if (ans->code != MISCONFIGURED || !c->conn.settings.values || !find_queue(c)) {
 		doctor_note(x, CHECK_NOTE, "queue", STR("not checked: repair the settings first"),
 			    STR("run pawl doctor again after that"));
 		return;

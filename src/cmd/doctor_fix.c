@@ -64,7 +64,7 @@ static enum result renew(struct client *c, struct answer *ans)
 /* A repair never replaces an earlier backup, unlike `pawl backup`. */
 static enum result free_name(struct client *c, char **path, struct answer *ans)
 {
-	int64_t now = queue_now(c->queue);
+	int64_t now = queue_now(c->conn.queue);
 	enum result code = backup_name(c, now, path, ans);
 
 	for (int i = 1; code == SUCCESS && fs_exists(*path) && i < NAMES; i++)
@@ -88,15 +88,16 @@ static enum result mend(struct client *c, enum mend_step step, struct salvage *s
 	struct mend_sink sink = salvage_sink(saved);
 	size_t n;
 
-	queue_patience(c->queue, client_timeout(c, OP_HEAVY));
-	return queue_mend(c->queue, step, &sink, c->agent, c->run, &n, ans, c->arena);
+	queue_patience(c->conn.queue, client_timeout(c, OP_HEAVY));
+	return queue_mend(c->conn.queue, step, &sink, c->self.agent, c->self.run, &n, ans,
+			  c->arena);
 }
 
 static enum result mend_locked(struct client *c, const char *backup, struct salvage *saved,
 			       struct answer *ans)
 {
 	struct backup b;
-	enum result code = backup_write(c->queue, backup, &b, ans, c->arena);
+	enum result code = backup_write(c->conn.queue, backup, &b, ans, c->arena);
 
 	if (code == SUCCESS)
 		code = renew(c, ans);
@@ -180,7 +181,7 @@ static void look_in(struct exam *x, const char *root, const char *below)
 
 void doctor_temporary(struct exam *x)
 {
-	const char *pawl_dir = x->s->client.place.pawl_dir,
+	const char *pawl_dir = x->s->client.conn.place.pawl_dir,
 		   *config = fs_user_dir(x->s->arena, "XDG_CONFIG_HOME", ".config"),
 		   *state = x->s->client.keyring.dir;
 	struct arena *a = x->s->arena;

@@ -316,7 +316,7 @@ static void tell_holder(struct editing *e, int64_t now)
 {
 	const struct lock *l = &e->task.lock;
 
-	if (e->s->note && lease_live(l, now) && !str_eq(l->holder, e->s->client.agent))
+	if (e->s->note && lease_live(l, now) && !str_eq(l->holder, e->s->client.self.agent))
 		e->s->note(e->s, arena_printf(e->s->arena,
 					      "%.*s holds %.*s, so your change may be refused",
 					      STRF(l->holder), STRF(e->task.id)));

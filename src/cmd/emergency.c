@@ -39,8 +39,8 @@ static struct str back_up(struct session *s, struct str *path)
 
 	*path = STR("");
 	if (client_open(c, STORE_READ, &ans) == SUCCESS) {
-		if (backup_name(c, queue_now(c->queue), &name, &ans) == SUCCESS &&
-		    backup_write(c->queue, name, &b, &ans, s->arena) == SUCCESS) {
+		if (backup_name(c, queue_now(c->conn.queue), &name, &ans) == SUCCESS &&
+		    backup_write(c->conn.queue, name, &b, &ans, s->arena) == SUCCESS) {
 			*path = str_c(name);
 			return STR("");
 		}

@@ -122,7 +122,7 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 		r = port_out_open(&x.out, format, path, a->force, s->arena);
 	if (r)
 		return cannot(s, path, r, out);
-	code = queue_export(s->client.queue, (unsigned)args->rq.statuses, send, &x, &r, &ans,
+	code = queue_export(s->client.conn.queue, (unsigned)args->rq.statuses, send, &x, &r, &ans,
 			    s->arena);
 	data_progress_end(&x.progress);
 	if (!r)

@@ -48,7 +48,7 @@ static bool know_queue(struct client *c)
 {
 	struct answer ans = { 0 };
 
-	if (c->queue)
+	if (c->conn.queue)
 		return true;
 	if (client_open(c, STORE_WRITE, &ans) != SUCCESS)
 		return false;
@@ -97,7 +97,8 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 	if (said.face == CLIENT_COMMAND) /* the prompt reads its commands there */
 		in = hook_input_read(s->arena);
 	said.session = in.session;
-	if (client_init(&s->client, &said, &ans, s->arena) == SUCCESS && s->client.trust.uri.n) {
+	if (client_init(&s->client, &said, &ans, s->arena) == SUCCESS &&
+	    s->client.conn.trust.uri.n) {
 		if (str_is(a->event, "beat"))
 			return sweep(s, OP_HEARTBEAT, in.agent, out);
 		if (str_is(a->event, "end"))

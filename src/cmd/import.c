@@ -134,10 +134,10 @@ static enum result put_all(struct session *s, const struct import_args *a, struc
 		.progress_ctx = &progress,
 		.clash = clash(a, in->foreign),
 		.check = a->check,
-		.agent = s->client.agent,
-		.run = s->client.run,
+		.agent = s->client.self.agent,
+		.run = s->client.self.run,
 	};
-	code = queue_import(s->client.queue, im, in->ans, s->arena);
+	code = queue_import(s->client.conn.queue, im, in->ans, s->arena);
 	data_progress_end(&progress);
 	return code;
 }

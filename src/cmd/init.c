@@ -65,7 +65,7 @@ static int make_folder(struct session *s, const char *dir, bool *made)
 		return -err;
 	if (!fs_is_dir(dir))
 		return -ENOTDIR;
-	r = fs_sync_dir(s->client.place.init_dir);
+	r = fs_sync_dir(s->client.conn.place.init_dir);
 	return *made ? r : 0;
 }
 
@@ -82,13 +82,14 @@ static enum result keep_choice(struct session *s, const char *dir,
 			       const struct client_options *said, struct answer *ans)
 {
 	const char *file = fs_join(s->arena, str_c(dir), STR("config")),
-		   *here = fs_real(s->arena, s->client.config.opt.dir);
-	bool same = here && !strcmp(here, s->client.place.init_dir);
+		   *here = fs_real(s->arena, s->client.conn.config.opt.dir);
+	bool same = here && !strcmp(here, s->client.conn.place.init_dir);
 	enum result code = SUCCESS;
 
 	if (said->store.n)
 		code = settings_write(file, STR("store"),
-				      same ? &said->store : &s->client.config.uri, ans, s->arena);
+				      same ? &said->store : &s->client.conn.config.uri, ans,
+				      s->arena);
 	if (code == SUCCESS && said->queue.n)
 		code = settings_write(file, STR("queue"), &said->queue, ans, s->arena);
 	return code;
@@ -111,7 +112,7 @@ static void trust_choice(struct session *s, const struct client_options *said,
 		return;
 	client_judge(&c, &t);
 	if (t.state == TRUST_MISSING && trust_included(&t, before, said->store.n) &&
-	    (!said->store.n || str_eq(t.uri, named.config.uri)))
+	    (!said->store.n || str_eq(t.uri, named.conn.config.uri)))
 		r = trust_give(&t, s->arena);
 	if (r)
 		reply_warn(
@@ -127,9 +128,10 @@ static void trust_choice(struct session *s, const struct client_options *said,
 
 static bool by_folder(const struct client *c, const char *name)
 {
-	struct str origin = settings_get(&c->settings, name)->origin;
+	struct str origin = settings_get(&c->conn.settings, name)->origin;
 
-	return c->settings.queue_file && str_starts(origin, str_c(c->settings.queue_file));
+	return c->conn.settings.queue_file &&
+	       str_starts(origin, str_c(c->conn.settings.queue_file));
 }
 
 static bool has_tasks(struct client *c)
@@ -148,13 +150,13 @@ static bool in_use(struct client *c)
 {
 	if (by_folder(c, "store") || by_folder(c, "queue"))
 		return true;
-	return str_is(settings_get(&c->settings, "store")->origin, "default") &&
-	       str_is(settings_get(&c->settings, "queue")->origin, "default") && has_tasks(c);
+	return str_is(settings_get(&c->conn.settings, "store")->origin, "default") &&
+	       str_is(settings_get(&c->conn.settings, "queue")->origin, "default") && has_tasks(c);
 }
 
 static struct str queue_of(const struct client *c)
 {
-	return c->config.opt.queue.n ? c->config.opt.queue : STR("default");
+	return c->conn.config.opt.queue.n ? c->conn.config.opt.queue : STR("default");
 }
 
 /* The keyring's name of the queue contains no password. */
@@ -164,7 +166,7 @@ static enum result refuse_other(struct session *s, const struct client *old, str
 	struct str store = old->keyring.queue, name;
 	struct answer ans = { 0 };
 
-	if (old->trust.agent && trust_check(&old->trust, &ans, s->arena) != SUCCESS)
+	if (old->conn.trust.agent && trust_check(&old->conn.trust, &ans, s->arena) != SUCCESS)
 		return run_answer(&ans, out); /* repeats nothing of the config to an agent */
 	while (store.n &&
 	       !str_starts(str_n(store.p + store.n, old->keyring.queue.n - store.n), str_c(word)))
@@ -186,7 +188,7 @@ static enum result refuse_other(struct session *s, const struct client *old, str
 static enum result check_other(struct session *s, const char *dir, bool *keep, struct reply *out)
 {
 	struct client_options said = s->client.said;
-	const char *found = s->client.place.pawl_dir;
+	const char *found = s->client.conn.place.pawl_dir;
 	enum result code = SUCCESS;
 	struct answer ans = { 0 };
 	struct client old;
@@ -198,7 +200,7 @@ static enum result check_other(struct session *s, const char *dir, bool *keep, s
 	if (client_init(&old, &said, &ans, s->arena) == SUCCESS &&
 	    !str_eq(old.keyring.queue, s->client.keyring.queue) && in_use(&old)) {
 		*keep = false;
-		if (!str_eq(old.trust.uri, s->client.config.uri))
+		if (!str_eq(old.conn.trust.uri, s->client.conn.config.uri))
 			code = refuse_other(s, &old, out);
 	}
 	client_close(&old);
@@ -211,7 +213,7 @@ static enum result check_other(struct session *s, const char *dir, bool *keep, s
  * and *r says why. */
 static char *make_outside(struct session *s, int *r)
 {
-	struct str root = str_c(s->client.place.init_dir);
+	struct str root = str_c(s->client.conn.place.init_dir);
 	char *top = fs_user_dir(s->arena, "XDG_STATE_HOME", ".local/state"), *name, *dir;
 
 	*r = top ? 0 : -ENOENT;
@@ -251,7 +253,7 @@ static enum result choose_outside(struct session *s, struct client_options *said
 /* A queue in a sub-folder hides that of the folder above from everybody who works there. */
 static enum result check_above(struct session *s, const struct init_args *a, struct reply *out)
 {
-	const struct place *p = &s->client.place;
+	const struct place *p = &s->client.conn.place;
 	struct reply preview = { 0 };
 	struct trust above;
 	struct str root;
@@ -319,7 +321,7 @@ static void ignore_files(struct session *s, struct reply *out)
 	struct uri u;
 	char *dir, *git;
 
-	if (!client_in_files(&s->client) || uri_parse(s->client.config.uri, &u))
+	if (!client_in_files(&s->client) || uri_parse(s->client.conn.config.uri, &u))
 		return;
 	dir = arena_cstr(s->arena, u.path);
 	if (!place_git_dir(dir, &git, s->arena) || !git)
@@ -351,7 +353,7 @@ static enum result open_queue(struct session *s, bool *existed, struct answer *a
 	if (code != SUCCESS)
 		return code;
 	*existed = client_open(&s->client, STORE_READ, &ignored) == SUCCESS &&
-		   queue_is_there(s->client.queue);
+		   queue_is_there(s->client.conn.queue);
 	return *existed ? SUCCESS : client_open(&s->client, STORE_CREATE, ans);
 }
 
@@ -363,7 +365,7 @@ static enum result print_sql(struct session *s, struct reply *out)
 	struct buf sql = BUF_MAX(1 << 20);
 	enum result code = SUCCESS;
 
-	if (store_script(s->client.config.uri, &env, &sql))
+	if (store_script(s->client.conn.config.uri, &env, &sql))
 		code = run_fail(MISCONFIGURED, arena_str(s->arena, str_c(err.text)),
 				arena_str(s->arena, str_c(err.hint)), out);
 	else
@@ -390,7 +392,7 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 	if (check_above(s, a, out) != SUCCESS ||
 	    (a->outside && choose_outside(s, &said, out) != SUCCESS))
 		return out->ans.code;
-	dir = fs_join(s->arena, str_c(s->client.place.init_dir), STR(".pawl"));
+	dir = fs_join(s->arena, str_c(s->client.conn.place.init_dir), STR(".pawl"));
 	if (check_other(s, dir, &keep, out) != SUCCESS)
 		return MISCONFIGURED;
 	r = make_folder(s, dir, &made);
@@ -413,7 +415,7 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 	json_object_set_new(reply_more(out), "existed", json_boolean(existed));
 	json_object_set_new(reply_more(out), "folder", json_str(str_c(dir)));
 	json_object_set_new(reply_more(out), "store",
-			    json_str(uri_shown(s->arena, s->client.config.uri)));
+			    json_str(uri_shown(s->arena, s->client.conn.config.uri)));
 	json_object_set_new(reply_more(out), "queue", json_str(queue_of(&s->client)));
 	json_object_set_new(reply_more(out), "kept", json_boolean(keep));
 	if (keep)

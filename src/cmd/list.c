@@ -186,7 +186,7 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 	if (!HAS(&args->rq, limit))
 		GIVE(&args->rq, limit, s->complete ? 0 : 100);
 	if (a->mine && !HAS(&args->rq, agent))
-		GIVE(&args->rq, agent, s->client.agent);
+		GIVE(&args->rq, agent, s->client.self.agent);
 	if (s->people)
 		ask_for_people(a);
 	else

@@ -156,18 +156,18 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 	enum result code;
 
 	if (client_init(&s->client, &said, &ans, s->arena) != SUCCESS ||
-	    trust_check(&s->client.trust, &ans, s->arena) != SUCCESS)
+	    trust_check(&s->client.conn.trust, &ans, s->arena) != SUCCESS)
 		return run_answer(&ans, out);
 	plan = (struct torture_plan){
-		.uri = s->client.config.uri,
+		.uri = s->client.conn.config.uri,
 		.way = TORTURE_DRAIN,
 		.agents = a->processes ? a->processes : PROCESSES,
 		.calls = a->operations ? a->operations : OPERATIONS,
 		.timeout_ms = client_timeout(&s->client, 0),
-		.relaxed = str_is(settings_text(&s->client.settings, "durability"), "normal"),
+		.relaxed = str_is(settings_text(&s->client.conn.settings, "durability"), "normal"),
 		.progress = s->progress ? progress : NULL,
 		.ctx = &w,
-		.access = &s->client.config,
+		.access = &s->client.conn.config,
 	};
 	code = refuse(s, &plan, out);
 	w.all = plan.agents * plan.calls;

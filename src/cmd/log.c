@@ -97,7 +97,7 @@ static bool wait_for_news(struct following *f)
 	int64_t began = os_boot_ms(), left = f->expiry_at - began;
 	bool due = f->expiry_at && left <= LOOK_MS, changed;
 
-	changed = queue_wait(f->s->client.queue, !due ? LOOK_MS : left > 0 ? left : 0);
+	changed = queue_wait(f->s->client.conn.queue, !due ? LOOK_MS : left > 0 ? left : 0);
 	left = began + PAUSE_MS - os_boot_ms();
 	if (changed && left > 0)
 		(void)poll(NULL, 0, (int)left);
@@ -135,7 +135,7 @@ static enum result follow_on(struct following *f, struct answer *ans)
 		bool locks = wait_for_news(f);
 
 		ans->n_events = 0;
-		if (!locks && queue_is_remote(f->s->client.queue))
+		if (!locks && queue_is_remote(f->s->client.conn.queue))
 			continue; /* the server would have told: do not ask it */
 		if (f->after.n)
 			GIVE(&f->rq, after, buf_str(&f->after));
@@ -154,7 +154,7 @@ static enum result follow(struct session *s, struct args *a, struct reply *out)
 
 	if (code != SUCCESS)
 		return run_answer(&ans, out);
-	queue_wake_fd(s->client.queue);
+	queue_wake_fd(s->client.conn.queue);
 	f.after = BUF_MAX(NAME_MAX_BYTES);
 	buf_adds(&f.after, a->rq.after);
 	code = follow_on(&f, &ans);

@@ -43,17 +43,17 @@ static enum result copy(struct session *s, struct str to, struct client *target,
 					  .total = b->records + b->lines };
 	struct load l = data_load(s, b, &progress);
 	int64_t tasks = 0, others = 0, lines = 0;
-	enum result code = queue_extent(target->queue, &tasks, &others, &lines, ans, s->arena);
+	enum result code = queue_extent(target->conn.queue, &tasks, &others, &lines, ans, s->arena);
 
 	if (code != SUCCESS)
 		return code;
 	*there = tasks || others || lines;
-	queue_patience(target->queue, client_timeout(target, OP_HEAVY));
+	queue_patience(target->conn.queue, client_timeout(target, OP_HEAVY));
 	if (!*there)
-		code = queue_load(target->queue, &l, ans, s->arena);
+		code = queue_load(target->conn.queue, &l, ans, s->arena);
 	data_progress_end(&progress);
 	if (code == SUCCESS)
-		code = queue_verify(target->queue, &l, ans, s->arena);
+		code = queue_verify(target->conn.queue, &l, ans, s->arena);
 	return *there && code == MISCONFIGURED ? taken(s, to, ans) : code;
 }
 
@@ -87,9 +87,9 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 		code = answer_fail(&ans, USAGE, STR("source and target are the same queue"),
 				   STR("run `pawl help migrate`"));
 	if (code == SUCCESS)
-		code = backup_write(from.queue, NULL, &b, &ans, s->arena);
+		code = backup_write(from.conn.queue, NULL, &b, &ans, s->arena);
 	if (code == SUCCESS)
-		code = copy(s, to.config.uri, &to, &b, &there, &ans);
+		code = copy(s, to.conn.config.uri, &to, &b, &there, &ans);
 	if (code == SUCCESS)
 		copy_tokens(s, &from, &to, out);
 	backup_close(&b);
@@ -100,7 +100,8 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 	json_object_set_new(reply_more(out), "tasks", json_integer(b.tasks));
 	json_object_set_new(reply_more(out), "lines", json_integer((json_int_t)b.lines));
 	json_object_set_new(reply_more(out), "existed", json_boolean(there));
-	json_object_set_new(reply_more(out), "store", json_str(uri_shown(s->arena, to.config.uri)));
+	json_object_set_new(reply_more(out), "store",
+			    json_str(uri_shown(s->arena, to.conn.config.uri)));
 	return SUCCESS;
 }
 

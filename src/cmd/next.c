@@ -49,12 +49,12 @@ static void wait_for_change(struct session *s, int64_t left, int64_t due, bool *
 {
 	int64_t began = os_boot_ms(), took, ms = left < WAIT_MAX ? left : WAIT_MAX;
 
-	*parked = !*parked && queue_park(s->client.queue, left);
+	*parked = !*parked && queue_park(s->client.conn.queue, left);
 	if (*parked)
 		return;
 	if (due > 0 && due < ms)
 		ms = due;
-	queue_wait(s->client.queue, ms);
+	queue_wait(s->client.conn.queue, ms);
 	took = os_boot_ms() - began;
 	if (took < PAUSE)
 		pause_ms(left - took < PAUSE - took ? left - took : PAUSE - took);
@@ -114,8 +114,8 @@ static enum result run(struct session *s, struct args *a, struct reply *out)
 		return run_fail(USAGE, str_c(fault), STR("run `pawl help next`"), out);
 	a->rq.op = claim ? OP_TAKE : OP_NEXT;
 	if (((const struct next_args *)a)->mine)
-		GIVE(&a->rq, assignee, HAS(&a->rq, agent) ? a->rq.agent : s->client.agent);
-	s->client.config.opt.write_status |= a->write_status;
+		GIVE(&a->rq, assignee, HAS(&a->rq, agent) ? a->rq.agent : s->client.self.agent);
+	s->client.conn.config.opt.write_status |= a->write_status;
 	if (a->rq.explain && !HAS(&a->rq, limit))
 		GIVE(&a->rq, limit, s->quiet ? 0 : 100);
 	cached_begin(s, a);

@@ -328,7 +328,7 @@ static const struct overview *find_places(struct session *s, const struct answer
 	struct client *c = &s->client;
 	struct search x = { .keys = &c->keyring, .all = all, .places = o };
 
-	o->host = c->host;
+	o->host = c->self.host;
 	o->folder = c->keyring.worktree;
 	o->folders = arena_array(s->arena, struct str, all->n_tasks + 1);
 	if (all->n_tasks) {

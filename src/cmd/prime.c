@@ -118,7 +118,7 @@ static struct str text_of(struct session *s, const struct answer *named, const s
 	buf_addf(
 		&b,
 		"pawl: this project's task queue; a task is held by one agent at a time. You are %.*s.\n",
-		STRF(cut(a, text_line(a, s->client.agent), NAME_BYTES)));
+		STRF(cut(a, text_line(a, s->client.self.agent), NAME_BYTES)));
 	add_mine(&b, s, named);
 	add_next(&b, a, next, all);
 	buf_adds(&b, str_c(about));
@@ -132,7 +132,7 @@ static enum result ask(struct session *s, enum op op, struct answer *ans)
 	struct request rq = { .op = op };
 
 	if (op == OP_LIST) {
-		GIVE(&rq, holder, s->client.agent);
+		GIVE(&rq, holder, s->client.self.agent);
 		GIVE(&rq, limit, NAMED);
 	}
 	client_call(&s->client, &rq, ans);
@@ -175,13 +175,13 @@ static enum result run(struct session *s, struct args *a, struct reply *out)
 	struct answer ans = { 0 };
 
 	(void)a;
-	if (s->client.trust.state == TRUST_MISSING)
+	if (s->client.conn.trust.state == TRUST_MISSING)
 		return say(str_c(not_trusted), out);
 	if (s->may_fork) {
-		s->client.config.opt.net_ms = STORE_MS;
-		if (s->client.config.opt.timeout_ms < 0 ||
-		    s->client.config.opt.timeout_ms > STORE_MS)
-			s->client.config.opt.timeout_ms = STORE_MS;
+		s->client.conn.config.opt.net_ms = STORE_MS;
+		if (s->client.conn.config.opt.timeout_ms < 0 ||
+		    s->client.conn.config.opt.timeout_ms > STORE_MS)
+			s->client.conn.config.opt.timeout_ms = STORE_MS;
 		if (!run_within(s, ALL_MS, ask_all, &ans) ||
 		    (ans.code == API_ERROR && os_boot_ms() - began >= STORE_MS))
 			return say(str_c(silent), out);

@@ -24,14 +24,14 @@ static int compare(const void *a, const void *b)
 
 static enum result run(struct session *s, struct args *a, struct reply *out)
 {
-	struct names x = { .arena = s->arena, .only = s->client.only_queue };
+	struct names x = { .arena = s->arena, .only = s->client.self.only_queue };
 	struct answer ans = { 0 };
 	struct str current = client_queue_name(&s->client);
 	json_t *list;
 
 	(void)a;
 	if (client_open(&s->client, STORE_READ, &ans) != SUCCESS ||
-	    queue_names(s->client.queue, add_name, &x, &ans, s->arena) != SUCCESS)
+	    queue_names(s->client.conn.queue, add_name, &x, &ans, s->arena) != SUCCESS)
 		return run_answer(&ans, out);
 	if (x.list.n)
 		qsort(x.list.v, x.list.n, sizeof(*x.list.v), compare);

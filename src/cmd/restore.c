@@ -27,7 +27,7 @@ static enum result load(struct session *s, bool force, struct backup *b, size_t 
 	l.restore = true;
 	l.force = force;
 	if (code == SUCCESS)
-		code = queue_extent(s->client.queue, &there, &others, &lines, ans, s->arena);
+		code = queue_extent(s->client.conn.queue, &there, &others, &lines, ans, s->arena);
 	if (code == SUCCESS && there && !force)
 		return answer_fail(ans, CONFLICT,
 				   arena_printf(s->arena,
@@ -35,7 +35,7 @@ static enum result load(struct session *s, bool force, struct backup *b, size_t 
 						(long long)there, there == 1 ? "" : "s"),
 				   STR("to save them: pawl backup; to replace them: --force"));
 	if (code == SUCCESS)
-		code = queue_load(s->client.queue, &l, ans, s->arena);
+		code = queue_load(s->client.conn.queue, &l, ans, s->arena);
 	*tasks = l.tasks;
 	*left_out = l.left_out;
 	data_progress_end(&progress);

@@ -305,7 +305,7 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 
 	if (fault)
 		return run_fail(USAGE, str_c(fault), STR("run `pawl help run`"), out);
-	s->client.config.opt.write_status |= args->write_status;
+	s->client.conn.config.opt.write_status |= args->write_status;
 	x.screen = a->jobs > 1 && !a->plain && s->people && !s->quiet ? screen_open() : NULL;
 	plan = make_plan(a, &x);
 	code = runner_run(&s->client, &plan, &sum, &ans);

@@ -44,7 +44,7 @@ enum result serve_with(struct session *s, const struct serve_args *a, struct rep
 {
 	const struct serve_ops *ops;
 
-	if (remote_is(s->client.config.uri))
+	if (remote_is(s->client.conn.config.uri))
 		return run_fail(
 			MISCONFIGURED, STR("the store is a server already"),
 			STR("serve the store itself, on the machine that has it; the web board is at the "

@@ -60,7 +60,7 @@ static bool selected(const struct setup *x, const struct setup_client *c)
 /* NULL: there is no home folder. */
 static const char *root_of(const struct setup *x, const struct setup_client *c)
 {
-	return x->args->user ? setup_client_home(c, x->s->arena) : x->s->client.place.worktree;
+	return x->args->user ? setup_client_home(c, x->s->arena) : x->s->client.conn.place.worktree;
 }
 
 static const char *file_of(const struct setup *x, const struct setup_client *c,

@@ -14,7 +14,7 @@ static const char *state(const struct setup_client *c, bool user, struct session
 {
 	const struct piece *p = server_of(c);
 	struct arena *a = s->arena;
-	const char *root = user ? setup_client_home(c, a) : s->client.place.worktree, *name;
+	const char *root = user ? setup_client_home(c, a) : s->client.conn.place.worktree, *name;
 	struct file_change f;
 	struct answer ans = { 0 };
 

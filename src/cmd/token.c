@@ -34,15 +34,15 @@ static const struct param revoke_params[] = { LOCAL(token, name, "NAME", P_NAME,
 static enum result find_dir(struct session *s, char **dir, struct reply *out)
 {
 	*dir = bearer_dir(&s->client, s->arena);
-	if (remote_is(s->client.config.uri))
+	if (remote_is(s->client.conn.config.uri))
 		return run_fail(
 			MISCONFIGURED,
 			STR("the store is a server: its tokens are on the server's machine"),
 			STR("run this there, with the server's own --store"), out);
-	if (s->client.trust.state == TRUST_MISSING || !s->client.config.uri.n) {
+	if (s->client.conn.trust.state == TRUST_MISSING || !s->client.conn.config.uri.n) {
 		struct answer ans = { 0 };
 
-		if (trust_check(&s->client.trust, &ans, s->arena) != SUCCESS)
+		if (trust_check(&s->client.conn.trust, &ans, s->arena) != SUCCESS)
 			return run_answer(&ans, out);
 		return run_fail(MISCONFIGURED,
 				STR("there is no queue here (no .pawl folder here or above it)"),

@@ -94,7 +94,7 @@ static struct torture_plan plan_of(const struct session *s, const struct torture
 	bool claims = str_is(t->only, "claims");
 
 	return (struct torture_plan){
-		.uri = s->client.config.uri,
+		.uri = s->client.conn.config.uri,
 		.pawl = STR(PAWL_VERSION),
 		.way = claims                     ? TORTURE_CLAIMS
 		       : str_is(t->only, "drain") ? TORTURE_DRAIN
@@ -111,9 +111,9 @@ static struct torture_plan plan_of(const struct session *s, const struct torture
 		.outage_ms = t->outage,
 		.seed = (uint64_t)t->seed,
 		.timeout_ms = client_timeout(&s->client, 0),
-		.relaxed = str_is(settings_text(&s->client.settings, "durability"), "normal"),
+		.relaxed = str_is(settings_text(&s->client.conn.settings, "durability"), "normal"),
 		.history = t->history.n ? t->history.p : NULL,
-		.access = &s->client.config,
+		.access = &s->client.conn.config,
 	};
 }
 
@@ -127,17 +127,17 @@ static bool in_one_process(struct str uri)
 /* Checks the arguments; SUCCESS: they are valid. */
 static enum result refuse(struct session *s, const struct torture_args *t, struct reply *out)
 {
-	if (!s->client.config.uri.n)
+	if (!s->client.conn.config.uri.n)
 		return run_fail(
 			MISCONFIGURED,
 			STR("there is no queue here, so torture does not know which store to test"),
 			STR("name a store: pawl torture --store sqlite:PATH"), out);
-	if (in_one_process(s->client.config.uri))
+	if (in_one_process(s->client.conn.config.uri))
 		return run_fail(
 			MISCONFIGURED,
 			STR("a mem: store lives in one process; torture needs a store that processes share"),
 			STR("pawl torture --store sqlite:PATH"), out);
-	if (remote_is(s->client.config.uri) && (t->skews || t->lost))
+	if (remote_is(s->client.conn.config.uri) && (t->skews || t->lost))
 		return run_fail(
 			USAGE,
 			STR("--skews and --lost cannot be used through a server, which has its own clock and answers"),
@@ -396,9 +396,9 @@ static enum result run(struct session *s, struct args *a, struct reply *out)
 	if (t->check.n)
 		return check_file(s, proof, t->check, out);
 	if (client_init(&s->client, &said, &ans, s->arena) != SUCCESS ||
-	    trust_check(&s->client.trust, &ans, s->arena) != SUCCESS)
+	    trust_check(&s->client.conn.trust, &ans, s->arena) != SUCCESS)
 		return run_answer(&ans, out);
-	settle_all(t, remote_is(s->client.config.uri));
+	settle_all(t, remote_is(s->client.conn.config.uri));
 	code = refuse(s, t, out);
 	if (code != SUCCESS)
 		return code;

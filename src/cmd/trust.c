@@ -174,7 +174,7 @@ static enum result list(struct session *s, struct reply *out)
 /* FOLDER, FOLDER/.pawl or FOLDER/.pawl/config; the path need not exist any more. */
 static const char *config_at(struct session *s, struct str path)
 {
-	const char *here = fs_real(s->arena, s->client.config.opt.dir), *real;
+	const char *here = fs_real(s->arena, s->client.conn.config.opt.dir), *real;
 
 	if (path.n && path.p[0] != '/' && here)
 		path = str_c(fs_join(s->arena, str_c(here), path));

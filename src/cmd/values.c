@@ -60,7 +60,7 @@ static void collect_all(struct collecting *c, struct client *client, struct str 
 
 	if (str_is(kind, "queues")) {
 		if (client_open(client, STORE_READ, &ans) == SUCCESS)
-			(void)queue_names(client->queue, collect, c, &ans, c->arena);
+			(void)queue_names(client->conn.queue, collect, c, &ans, c->arena);
 		return;
 	}
 	GIVE(&rq, limit, str_is(kind, "ids") ? IDS_MAX : 0);

@@ -24,7 +24,7 @@ static void add_tokens(struct session *s, json_t *o)
 	struct answer ans = { 0 };
 
 	/* Files are told apart by the queue's id, which only the store knows. */
-	if (c->config.uri.n && client_open(c, STORE_READ, &ans) == SUCCESS)
+	if (c->conn.config.uri.n && client_open(c, STORE_READ, &ans) == SUCCESS)
 		client_know_queue(c);
 	(void)keyring_each(&c->keyring, look_at, &x);
 	json_object_set_new(o, "tokens", x.tasks);
@@ -41,12 +41,12 @@ static enum result run(struct session *s, struct args *a, struct reply *out)
 	if (client_init(c, &said, &ans, s->arena) != SUCCESS)
 		return run_answer(&ans, out);
 	o = reply_more(out);
-	json_object_set_new(o, "agent", json_str(c->agent));
-	json_object_set_new(o, "agent_why", json_str(c->agent_why));
-	json_object_set_new(o, "run", c->run.n ? json_str(c->run) : json_null());
-	json_object_set_new(o, "run_why", json_str(c->run_why));
-	json_object_set_new(o, "host", json_str(c->host));
-	json_object_set_new(o, "worktree", json_str(str_c(c->place.worktree)));
+	json_object_set_new(o, "agent", json_str(c->self.agent));
+	json_object_set_new(o, "agent_why", json_str(c->self.agent_why));
+	json_object_set_new(o, "run", c->self.run.n ? json_str(c->self.run) : json_null());
+	json_object_set_new(o, "run_why", json_str(c->self.run_why));
+	json_object_set_new(o, "host", json_str(c->self.host));
+	json_object_set_new(o, "worktree", json_str(str_c(c->conn.place.worktree)));
 	add_tokens(s, o);
 	return SUCCESS;
 }

@@ -65,7 +65,7 @@ static void tally(struct runner *r, const struct job *j, const struct run_end *e
 	if (!succeeded(j) && e->code != LOST_LOCK)
 		s->last_status = j->status;
 	if (e->became == READY && r->plan->loop) /* also if the program itself released it */
-		given_back_add(&r->client->given_back, r->client->queue, j->task);
+		given_back_add(&r->client->given_back, r->client->conn.queue, j->task);
 }
 
 static void finish(struct runner *r, struct job *j, struct run_end *e)

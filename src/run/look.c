@@ -31,9 +31,9 @@ int runner_wake_fd(struct runner *r)
 	}
 	if (r->look_at != NEVER)
 		return -1;
-	fd = queue_wake_fd(r->client->queue);
+	fd = queue_wake_fd(r->client->conn.queue);
 	if (fd < 0)
-		r->look_at = os_boot_ms() + queue_pause(r->client->queue, LOOK_MAX_MS);
+		r->look_at = os_boot_ms() + queue_pause(r->client->conn.queue, LOOK_MAX_MS);
 	return fd;
 }
 
@@ -41,7 +41,7 @@ void runner_woken(struct runner *r)
 {
 	int64_t now = os_boot_ms(), pause = r->running ? PAUSE_MS : IDLE_MS;
 
-	queue_woken(r->client->queue);
+	queue_woken(r->client->conn.queue);
 	r->look_at = r->looked_at + pause > now ? r->looked_at + pause : now;
 }
 

@@ -91,8 +91,8 @@ static enum result prepare(struct runner *r)
 	struct arena *a = c->arena;
 
 	r->program = (struct program){
-		.path = find_program(plan->words.v[0], c->config.opt.dir, a),
-		.dir = c->config.opt.dir,
+		.path = find_program(plan->words.v[0], c->conn.config.opt.dir, a),
+		.dir = c->conn.config.opt.dir,
 		.no_input = plan->jobs > 1,
 		.output = -1,
 		/* a file or a pipe gets the standard output as it is */
@@ -111,10 +111,10 @@ static enum result prepare(struct runner *r)
 /* A call must not wait longer than a third of the lease, or a renewal could come too late. */
 static void limit_waiting(struct client *c, const struct request *take)
 {
-	int64_t ttl = HAS(take, ttl) ? take->ttl : settings_number(&c->settings, "lease");
+	int64_t ttl = HAS(take, ttl) ? take->ttl : settings_number(&c->conn.settings, "lease");
 
-	if (ttl / 3 < c->config.opt.timeout_ms)
-		c->config.opt.timeout_ms = ttl / 3 > 0 ? ttl / 3 : 1;
+	if (ttl / 3 < c->conn.config.opt.timeout_ms)
+		c->conn.config.opt.timeout_ms = ttl / 3 > 0 ? ttl / 3 : 1;
 }
 
 static enum result cannot(struct runner *r, const char *what, int fault)
@@ -142,7 +142,7 @@ static enum result run_all(struct runner *r)
 	} else {
 		code = client_open(c, STORE_WRITE, r->ans);
 		if (code == SUCCESS) {
-			queue_wake_fd(c->queue); /* before the first claim: misses no change */
+			queue_wake_fd(c->conn.queue); /* before the first claim: misses no change */
 			runner_watch(r);
 		}
 		signals_close();

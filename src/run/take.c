@@ -79,11 +79,11 @@ static char **make_environment(const struct runner *r, struct job *j, const stru
 	set_task(&e, claim);
 	set(&e, "PAWL_TOKEN", j->token);
 	set_number(&e, "PAWL_FENCE", j->fence);
-	set(&e, "PAWL_STORE", c->config.uri);
-	set(&e, "PAWL_QUEUE", c->config.opt.queue);
-	set(&e, "PAWL_AGENT", c->agent);
-	if (!c->run_made) /* a coding agent that it starts has a session, and so a run, of its own */
-		set(&e, "PAWL_RUN", c->run);
+	set(&e, "PAWL_STORE", c->conn.config.uri);
+	set(&e, "PAWL_QUEUE", c->conn.config.opt.queue);
+	set(&e, "PAWL_AGENT", c->self.agent);
+	if (!c->self.run_made) /* a coding agent that it starts has a session, and so a run, of its own */
+		set(&e, "PAWL_RUN", c->self.run);
 	out = arena_array(e.arena, char *, count + e.list.n + 1);
 	for (size_t i = 0; i < count; i++)
 		if (!is_ours(environ[i]))

@@ -47,8 +47,8 @@ static void ask_prospects(struct runner *r, struct prospects *p)
 	struct answer ans = { 0 };
 	bool people = r->plan->wait_ms != RUN_FOREVER;
 
-	(void)given_back_except(&c->given_back, c->queue, &rq, false, &scratch);
-	if (queue_prospects(c->queue, &rq, people, p, &ans, &scratch) != SUCCESS)
+	(void)given_back_except(&c->given_back, c->conn.queue, &rq, false, &scratch);
+	if (queue_prospects(c->conn.queue, &rq, people, p, &ans, &scratch) != SUCCESS)
 		*p = (struct prospects){ .coming = 1, .wait_ms = RETRY_MS }; /* look again */
 	r->sum->stuck = p->stuck;
 	runner_keep(r, &r->sum->stuck_id, p->stuck_id);

@@ -208,11 +208,13 @@ enum result backup_check(const char *path, bool force, struct answer *ans, struc
 
 static int make_folder(const struct client *c)
 {
-	int r = fs_make_dirs(fs_join(c->arena, str_c(c->place.pawl_dir), STR("backups")), 0777), fd;
+	int r = fs_make_dirs(fs_join(c->arena, str_c(c->conn.place.pawl_dir), STR("backups")),
+			     0777),
+	    fd;
 
 	if (r)
 		return r;
-	fd = beneath_dir(c->place.pawl_dir, "backups");
+	fd = beneath_dir(c->conn.place.pawl_dir, "backups");
 	if (fd < 0)
 		return fd;
 	close(fd);
@@ -221,11 +223,12 @@ static int make_folder(const struct client *c)
 
 enum result backup_name(struct client *c, int64_t now, char **path, struct answer *ans)
 {
-	char *dir = c->place.pawl_dir ? fs_join(c->arena, str_c(c->place.pawl_dir), STR("backups"))
-				      : arena_cstr(c->arena, str_c(c->config.opt.dir));
+	char *dir = c->conn.place.pawl_dir
+			    ? fs_join(c->arena, str_c(c->conn.place.pawl_dir), STR("backups"))
+			    : arena_cstr(c->arena, str_c(c->conn.config.opt.dir));
 	char *name = arena_cstr(
 		c->arena, arena_printf(c->arena, "%.*s.pawl", STRF(when_text(c->arena, now))));
-	int r = c->place.pawl_dir ? make_folder(c) : 0;
+	int r = c->conn.place.pawl_dir ? make_folder(c) : 0;
 
 	for (char *p = name; *p; p++)
 		if (*p == ':')

@@ -376,7 +376,7 @@ static void as_operator(struct request rq)
 
 	GIVE(&rq, agent, STR("boss"));
 	GIVE(&rq, reason, str_c(filled(900, 'r')));
-	queue_call(m.session.client.queue, &rq, &ans, &arena); /* without the holder's token */
+	queue_call(m.session.client.conn.queue, &rq, &ans, &arena); /* without the holder's token */
 	assert_int_equal(ans.code, SUCCESS);
 }
 

@@ -865,7 +865,7 @@ static void as_another(const struct request *rq)
 {
 	struct answer ans;
 
-	queue_call(m.session.client.queue, rq, &ans, &arena);
+	queue_call(m.session.client.conn.queue, rq, &ans, &arena);
 	assert_int_equal(ans.code, SUCCESS);
 	mcp_woken(&m);
 }

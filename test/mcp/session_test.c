@@ -286,7 +286,7 @@ static void sub_agents_share_a_connection(void **state)
 static void prepare_afar(void *ctx, struct client *c)
 {
 	(void)ctx;
-	c->afar = true;
+	c->self.afar = true;
 }
 
 static bool act_as_any(void *ctx, struct str agent)

@@ -584,17 +584,17 @@ static void test_identity(void **state)
 	(void)state;
 	create("t1");
 	create("t2");
-	assert_false(queue_identity(c.queue, &id, &arena));
+	assert_false(queue_identity(c.conn.queue, &id, &arena));
 	assert_int_equal(send(&c, OP_CLAIM, "t1"), SUCCESS);
-	assert_true(queue_identity(c.queue, &id, &arena));
+	assert_true(queue_identity(c.conn.queue, &id, &arena));
 	assert_true(str_eq(ans.queue_id, id) && str_is(id, c.keyring.id));
 	GIVE(&rq, agent, STR("bob"));
 	GIVE(&rq, new_token, mine);
 	GIVE(&rq, queue_id, mine);
-	queue_call(c.queue, &rq, &ans, &arena);
+	queue_call(c.conn.queue, &rq, &ans, &arena);
 	assert_int_equal(ans.code, SUCCESS);
 	assert_true(str_eq(ans.queue_id, id));
-	assert_true(queue_identity(c.queue, &later, &arena) && str_eq(id, later));
+	assert_true(queue_identity(c.conn.queue, &later, &arena) && str_eq(id, later));
 	assert_int_equal(send(&c, OP_DONE, "t1"), SUCCESS);
 	assert_false(ans.queue_id.n);
 }
@@ -610,10 +610,10 @@ static void test_bad_identity(void **state)
 	GIVE(&rq, agent, STR("bob"));
 	GIVE(&rq, new_token, STR("aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa"));
 	GIVE(&rq, queue_id, STR("../../etc"));
-	queue_call(c.queue, &rq, &ans, &arena);
+	queue_call(c.conn.queue, &rq, &ans, &arena);
 	assert_int_equal(ans.code, SUCCESS);
 	assert_false(ans.queue_id.n);
-	assert_false(queue_identity(c.queue, &id, &arena));
+	assert_false(queue_identity(c.conn.queue, &id, &arena));
 }
 
 static void test_resume(void **state)
@@ -704,7 +704,7 @@ static void assert_uri(struct client_options said, const char *uri)
 	struct client d;
 
 	assert_int_equal(client_init(&d, &said, &ans, &arena), SUCCESS);
-	assert_string_equal(arena_cstr(&arena, d.config.uri), with_top(uri));
+	assert_string_equal(arena_cstr(&arena, d.conn.config.uri), with_top(uri));
 }
 
 static void put(const char *path, const char *text)
@@ -795,23 +795,23 @@ static void test_who(void **state)
 	(void)state;
 	assert_int_equal(client_init(&d, &said, &ans, &arena), SUCCESS);
 	assert_true(str_is(d.keyring.queue, "postgres://u@h/db queue q2"));
-	assert_int_equal(d.config.opt.queue.n, 0);
+	assert_int_equal(d.conn.config.opt.queue.n, 0);
 	assert_int_equal(client_timeout(&d, 0), 15000);
 	setenv("PAWL_QUEUE", "q3", 1);
 	setenv("PAWL_AGENT", "env", 1);
 	setenv("PAWL_RUN", "r1", 1);
 	setenv("PAWL_TIMEOUT", "2s", 1);
 	assert_int_equal(client_init(&d, &said, &ans, &arena), SUCCESS);
-	assert_true(str_is(d.agent, "env") && str_is(d.run, "r1") &&
-		    str_is(d.config.opt.queue, "q3"));
+	assert_true(str_is(d.self.agent, "env") && str_is(d.self.run, "r1") &&
+		    str_is(d.conn.config.opt.queue, "q3"));
 	assert_int_equal(client_timeout(&d, OP_HEAVY), 2000);
 	said.agent = STR("said");
 	said.run = STR("r2");
 	said.queue = STR("q4");
 	said.timeout = STR("300ms");
 	assert_int_equal(client_init(&d, &said, &ans, &arena), SUCCESS);
-	assert_true(str_is(d.agent, "said") && str_is(d.run, "r2") &&
-		    str_is(d.config.opt.queue, "q4"));
+	assert_true(str_is(d.self.agent, "said") && str_is(d.self.run, "r2") &&
+		    str_is(d.conn.config.opt.queue, "q4"));
 	assert_int_equal(client_timeout(&d, OP_QUICK), 300);
 	said.timeout = STR("soon");
 	assert_int_equal(client_init(&d, &said, &ans, &arena), USAGE);
@@ -840,14 +840,14 @@ static void test_init_makes_a_queue(void **state)
 		SUCCESS);
 	assert_int_equal(send(&d, OP_OVERVIEW, NULL),
 			 SUCCESS); /* opened for reading, then for writing */
-	assert_int_equal(d.mode, STORE_READ);
+	assert_int_equal(d.conn.mode, STORE_READ);
 	{
 		struct request rq = about(OP_CREATE, "t1");
 
 		GIVE(&rq, title, STR("x"));
 		assert_int_equal(send_it(&d, rq), SUCCESS);
 	}
-	assert_int_equal(d.mode, STORE_WRITE);
+	assert_int_equal(d.conn.mode, STORE_WRITE);
 	assert_int_equal(send(&d, OP_CLAIM, "t1"), SUCCESS);
 	client_close(&d);
 }

@@ -28,14 +28,14 @@ struct loop {
 /* A descriptor that becomes readable when the queue changes; -1: there is none. */
 static int wake_fd(const struct loop *l)
 {
-	return l->session->client.queue ? queue_wake_fd(l->session->client.queue) : -1;
+	return l->session->client.conn.queue ? queue_wake_fd(l->session->client.conn.queue) : -1;
 }
 
 static void read_all(struct loop *l)
 {
 	l->stale = false;
 	if (wake_fd(l) >= 0)
-		queue_woken(l->session->client.queue);
+		queue_woken(l->session->client.conn.queue);
 	read_board(&l->reader, &l->ui);
 	read_detail(&l->reader, &l->ui);
 }
@@ -134,10 +134,10 @@ static enum result run(struct session *s, struct reply *out)
 {
 	struct loop l = { .session = s, .reader = { .session = s } };
 
-	ui_init(&l.ui, s->client.agent);
-	l.ui.mouse = str_is(settings_text(&s->client.settings, "board.mouse"), "on");
-	l.place = text_line(s->arena, uri_shown(s->arena, s->client.config.uri));
-	(void)queue_wake_fd(s->client.queue);
+	ui_init(&l.ui, s->client.self.agent);
+	l.ui.mouse = str_is(settings_text(&s->client.conn.settings, "board.mouse"), "on");
+	l.place = text_line(s->arena, uri_shown(s->arena, s->client.conn.config.uri));
+	(void)queue_wake_fd(s->client.conn.queue);
 	read_board(&l.reader, &l.ui);
 	if (l.ui.board.fault[0])
 		return run_fail(l.reader.code, arena_str(s->arena, str_c(l.ui.board.fault)),

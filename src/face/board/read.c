@@ -161,7 +161,7 @@ static struct str explain(struct reader *r, const struct task *t, int64_t now, s
 		if (str_eq(c->id, t->id))
 			return c->eligible ? place_text(c->place, a) : c->why;
 	}
-	why = order_why(t, &r->session->client.config.policy, now, a, &eligible);
+	why = order_why(t, &r->session->client.conn.config.policy, now, a, &eligible);
 	return eligible ? arena_printf(a, "at least %d tasks come first", EXPLAINED) : why;
 }
 
@@ -181,7 +181,7 @@ static struct str why_now(const struct reader *r, const struct task *t, int64_t 
 
 	if (!lease_live(&t->lock, now))
 		return r->why;
-	return order_why(t, &r->session->client.config.policy, now, a, &eligible);
+	return order_why(t, &r->session->client.conn.config.policy, now, a, &eligible);
 }
 
 struct str detail_text(const struct reader *r, struct arena *a)

@@ -36,8 +36,8 @@ static void hold_standard_files(void)
 
 static struct str configured(const struct cli *c, const char *name, const char *variable)
 {
-	if (c->session.client.settings.values)
-		return settings_text(&c->session.client.settings, name);
+	if (c->session.client.conn.settings.values)
+		return settings_text(&c->session.client.conn.settings, name);
 	return str_c(getenv(variable));
 }
 
@@ -197,7 +197,7 @@ static enum result ask_for_trust(struct cli *c, const struct command *command, s
 {
 	struct session *s = &c->session;
 	struct client_options options = said(c);
-	const struct trust *t = &s->client.trust;
+	const struct trust *t = &s->client.conn.trust;
 
 	if (t->state != TRUST_MISSING || t->agent || command == &cmd_prime ||
 	    !isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
@@ -252,7 +252,7 @@ static enum result run_alone(struct cli *c, struct reply *out)
 		c->parsed.command = &cmd_status;
 		return run_answer(&ans, out);
 	}
-	parsed_become(&c->parsed, c->session.client.trust.uri.n ? &cmd_status : &cmd_help,
+	parsed_become(&c->parsed, c->session.client.conn.trust.uri.n ? &cmd_status : &cmd_help,
 		      &c->arena);
 	return command_run(c->parsed.command, &c->session, c->parsed.args, out);
 }

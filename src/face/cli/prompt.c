@@ -63,10 +63,10 @@ static enum result enter(struct session *s, const struct args *a, struct reply *
 				STR("give them with a command at the prompt"), out);
 	if (client_init(&s->client, &said, &ans, s->arena) != SUCCESS)
 		return run_answer(&ans, out);
-	if (said.dir.n && chdir(s->client.config.opt.dir))
+	if (said.dir.n && chdir(s->client.conn.config.opt.dir))
 		return run_fail(USAGE,
 				arena_printf(s->arena, "cannot go to %s: %s",
-					     s->client.config.opt.dir, strerror(errno)),
+					     s->client.conn.config.opt.dir, strerror(errno)),
 				STR(""), out);
 	export_all(cli_global(s));
 	return SUCCESS;
@@ -260,10 +260,11 @@ static void open_editor(struct prompt *p)
 
 static void greet(const struct session *s)
 {
-	if (s->client.config.uri.n)
+	if (s->client.conn.config.uri.n)
 		tty_print(STDOUT_FILENO, "%.*s, as %.*s\n",
-			  STRF(uri_shown(s->arena, s->client.config.uri)), STRF(s->client.agent));
-	else if (s->client.trust.uri.n)
+			  STRF(uri_shown(s->arena, s->client.conn.config.uri)),
+			  STRF(s->client.self.agent));
+	else if (s->client.conn.trust.uri.n)
 		tty_print(
 			STDOUT_FILENO,
 			"the queue's config is not trusted; a person can allow its store with `trust`\n");

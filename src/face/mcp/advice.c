@@ -277,7 +277,7 @@ static struct str other_status(const struct refused *r)
 static void misconfigured(const struct refused *r)
 {
 	struct str tool = tool_name(r->tool, r->a);
-	const struct trust *trust = &r->m->session.client.trust;
+	const struct trust *trust = &r->m->session.client.conn.trust;
 
 	if (trust->state == TRUST_MISSING)
 		r->ans->hint = trust_advice(trust);
@@ -285,7 +285,7 @@ static void misconfigured(const struct refused *r)
 		r->ans->hint = STR("tell the user: this needs another token");
 	else if (r->ans->task)
 		r->ans->hint = other_status(r);
-	else if (!r->m->session.client.queue)
+	else if (!r->m->session.client.conn.queue)
 		r->ans->hint = arena_printf(
 			r->a, "tell the user; when it is corrected, call %.*s again", STRF(tool));
 	else if (r->rq->id.n)

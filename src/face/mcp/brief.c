@@ -140,7 +140,7 @@ static void find_held(struct mcp *m, struct briefing *b, struct arena *a)
 	struct answer *held = &b->held;
 	size_t n = 0;
 
-	GIVE(&rq, holder, m->session.client.agent);
+	GIVE(&rq, holder, m->session.client.self.agent);
 	GIVE(&rq, limit, NAMED);
 	mcp_ask(m, &rq, held, a);
 	for (size_t i = 0; held->code == SUCCESS && i < held->n_tasks && n < HELD; i++)

@@ -13,12 +13,12 @@
 
 static struct str own_agent(const struct mcp *m)
 {
-	return m->session.client.agent;
+	return m->session.client.self.agent;
 }
 
 static struct str own_run(const struct mcp *m)
 {
-	return m->session.client.run;
+	return m->session.client.self.run;
 }
 
 static struct held *find_in(struct mcp *m, struct held *list, struct str agent, struct str task)

@@ -313,8 +313,8 @@ static const struct command update_task_status = {
 static bool is_own(struct session *s, const struct request *rq, const struct answer *ans)
 {
 	return ans->code == CONFLICT && is_locked(ans) &&
-	       str_eq(ans->task->lock.holder, s->client.agent) &&
-	       keeper_find(s->face, s->client.agent, rq->id);
+	       str_eq(ans->task->lock.holder, s->client.self.agent) &&
+	       keeper_find(s->face, s->client.self.agent, rq->id);
 }
 
 /* A holder that asks again extends its lock. */

@@ -69,7 +69,7 @@ static void explain_held(struct session *s, const struct request *rq, struct ans
 
 	ans->message = arena_printf(s->arena, "%.*s is locked by %.*s until %.*s", STRF(rq->id),
 				    STRF(l->holder), STRF(until));
-	if (str_eq(l->holder, s->client.agent))
+	if (str_eq(l->holder, s->client.self.agent))
 		ans->hint = STR(
 			"another session took this lock under the same name: wait until then, or take "
 			"another with get_available_tasks");
@@ -82,7 +82,7 @@ static void explain_held(struct session *s, const struct request *rq, struct ans
 
 static void explain_lost(struct session *s, const struct request *rq, struct answer *ans)
 {
-	struct str agent = s->client.agent;
+	struct str agent = s->client.self.agent;
 
 	ans->message = arena_printf(
 		s->arena, "%.*s is not locked by %.*s: the lock expired or was never taken",

@@ -108,7 +108,7 @@ bool tool_allowed(const struct mcp *m, const struct command *c)
 {
 	if (m->options.host && !is_pm(c) && command_local(c))
 		return false;
-	return role_allows(m->session.client.role, tool_role(c));
+	return role_allows(m->session.client.self.role, tool_role(c));
 }
 
 const struct command *profile_tool(const struct profile *p, size_t i)

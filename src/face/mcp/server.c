@@ -12,10 +12,10 @@ static enum result find_client(struct mcp *m, struct answer *ans)
 	m->ready = client_init(&m->session.client, &m->options.who, ans, &m->base) == SUCCESS;
 	m->inside = false;
 	m->session.client.given_back.on = true;
-	m->session.client.apart = true;
+	m->session.client.self.apart = true;
 	if (m->ready && m->options.host)
 		m->options.host->prepare(m->options.host->ctx, &m->session.client);
-	m->session.client.config.impatient =
+	m->session.client.conn.config.impatient =
 		true; /* a call must not wait, because the server has others to serve: see tools.c */
 	return m->ready ? SUCCESS : ans->code;
 }
@@ -50,7 +50,7 @@ enum result mcp_open(struct mcp *m, const struct mcp_options *o, struct answer *
 enum result mcp_ready(struct mcp *m, struct answer *ans, struct arena *a)
 {
 	/* A queue can be made after the server has started. */
-	if (m->ready && m->session.client.config.uri.n)
+	if (m->ready && m->session.client.conn.config.uri.n)
 		return SUCCESS;
 	return find_client(m, ans) == SUCCESS ? SUCCESS : keep_answer(ans, a);
 }
@@ -82,7 +82,7 @@ void mcp_enter(struct mcp *m, struct str session)
 		return;
 	}
 	client_session(c, session);
-	if (c->run.n)
+	if (c->self.run.n)
 		return;
 	if (!m->own.name.n)
 		own_run_take(&m->own, &c->keyring, &m->self);
@@ -154,15 +154,15 @@ static bool awaited(const struct mcp *m)
 
 int mcp_wake_fd(struct mcp *m)
 {
-	struct queue *q = m->session.client.queue;
+	struct queue *q = m->session.client.conn.queue;
 
 	return q && awaited(m) && !m->changed ? queue_wake_fd(q) : -1;
 }
 
 void mcp_woken(struct mcp *m)
 {
-	if (m->session.client.queue)
-		queue_woken(m->session.client.queue);
+	if (m->session.client.conn.queue)
+		queue_woken(m->session.client.conn.queue);
 	m->changed = true;
 }
 
@@ -181,7 +181,7 @@ static int64_t until(int64_t at)
 /* Time until the next look at the queue. */
 static int64_t look_next(struct mcp *m)
 {
-	struct queue *q = m->session.client.queue;
+	struct queue *q = m->session.client.conn.queue;
 	int64_t left = -1, most;
 
 	/* a local watch begins early, to miss no change; one through a server begins with a look, and costs a stream */

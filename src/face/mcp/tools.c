@@ -50,7 +50,7 @@ static const struct command *find(const struct profile *p, struct str name, stru
 /* A client that acts for several agents names the agent: tokens are kept under that name. */
 static void act_as(struct client *c, struct str agent)
 {
-	c->agent = c->keyring.agent = agent;
+	c->self.agent = c->keyring.agent = agent;
 }
 
 /* Is the lock of the whole queue of another agent in the way? */
@@ -95,7 +95,7 @@ static enum result execute(const struct mcp_call *c, const struct command *tool,
 	}
 	if (tool == &cmd_next && under_run_next(m, rq, out, a))
 		return out->ans.code;
-	self = client->agent;
+	self = client->self.agent;
 	s->arena = client->arena = a;
 	mcp_enter(m, session_of(c));
 	/* the keeper knows its locks by the full id */
@@ -230,8 +230,8 @@ static void run(const struct mcp_call *c, struct attempt *t, struct args *args, 
 static void forbid(const struct mcp *m, const struct command *tool, struct reply *out,
 		   struct arena *a)
 {
-	run_fail(MISCONFIGURED, role_refusal(m->session.client.role, tool_role(tool), a), STR(""),
-		 out);
+	run_fail(MISCONFIGURED, role_refusal(m->session.client.self.role, tool_role(tool), a),
+		 STR(""), out);
 	out->ans.fault = STR("forbidden");
 }
 

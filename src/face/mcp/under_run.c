@@ -16,7 +16,7 @@ static struct str variable(const char *name)
 
 bool under_run(const struct mcp *m, struct run_task *out)
 {
-	const struct queue_config *c = &m->session.client.config;
+	const struct queue_config *c = &m->session.client.conn.config;
 
 	*out = (struct run_task){ .id = variable("PAWL_TASK"), .token = variable("PAWL_TOKEN") };
 	return !m->options.host && !id_fault(out->id) && token_valid(out->token) &&

@@ -250,7 +250,7 @@ void caller_free(struct guest *c)
 
 static struct guest anybody(struct serve *s)
 {
-	struct str self = s->session->client.agent;
+	struct str self = s->session->client.self.agent;
 
 	return (struct guest){ .meter = meter_of(&s->access, STR(""), s->burst),
 			       .name = strndup(str_p(self), self.n),

@@ -49,14 +49,14 @@ static bool find_caller(struct desk *d, struct job *j, json_t *o, struct session
 			   STR(""), "");
 		return false;
 	}
-	if (!caller_agent(d->serve, &j->caller, agent, &s->client.agent, &why)) {
+	if (!caller_agent(d->serve, &j->caller, agent, &s->client.self.agent, &why)) {
 		job_refuse(j, agent.n ? 403 : 400, agent.n ? MISCONFIGURED : USAGE, str_c(why),
 			   arena_printf(s->arena, "the token %s is for: %s", j->caller.name,
 					j->caller.agents),
 			   agent.n ? "forbidden" : "");
 		return false;
 	}
-	s->client.run = run;
+	s->client.self.run = run;
 	return true;
 }
 
@@ -195,10 +195,11 @@ static bool run(struct desk *d, struct job *j, json_t *o, struct session *s, boo
 	args->wait = 0; /* the desk waits, not the command */
 	(void)command_run(j->command, s, args, &reply);
 	j->parts = s->client.made;
-	d->session.client.queue = s->client.queue; /* the command may have opened it again */
-	d->session.client.mode = s->client.mode;
-	if (d->session.client.queue)
-		queue_pass_ctx(d->session.client.queue, &d->session.client);
+	d->session.client.conn.queue =
+		s->client.conn.queue; /* the command may have opened it again */
+	d->session.client.conn.mode = s->client.conn.mode;
+	if (d->session.client.conn.queue)
+		queue_pass_ctx(d->session.client.conn.queue, &d->session.client);
 	if (j->noted && j->noted->noted && !j->noted->ans) { /* the first run */
 		reply_free(&reply);
 		return false;

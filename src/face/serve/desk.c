@@ -97,13 +97,14 @@ bool desk_open(struct desk *d, struct answer *ans, struct arena *a)
 	said.face = CLIENT_PROGRAM;
 	*ans = (struct answer){ 0 };
 	if (client_init(c, &said, ans, &d->arena) == SUCCESS) {
-		c->bare = true;
-		c->config.impatient = true; /* other calls must not wait behind one that waits */
+		c->self.bare = true;
+		c->conn.config.impatient =
+			true; /* other calls must not wait behind one that waits */
 		d->open = client_open(c, mode, ans) == SUCCESS;
 	}
 	d->broken = !d->open;
 	if (d->open && !d->lapses.since)
-		d->lapses.since = queue_now(c->queue);
+		d->lapses.since = queue_now(c->conn.queue);
 	if (!d->open) {
 		ans->message = arena_str(a, ans->message);
 		ans->hint = arena_str(a, ans->hint);
@@ -123,9 +124,9 @@ struct session desk_session(struct desk *d, const struct guest *c, struct arena 
 	struct session s = d->session;
 
 	s.arena = s.client.arena = s.client.keyring.arena = a;
-	s.client.role = d->serve->read_only ? ROLE_READER : c->role;
-	s.client.only_queue = c->queue ? str_c(c->queue) : STR("");
-	s.client.run = STR("");
+	s.client.self.role = d->serve->read_only ? ROLE_READER : c->role;
+	s.client.self.only_queue = c->queue ? str_c(c->queue) : STR("");
+	s.client.self.run = STR("");
 	s.remote = s.owns_stdout = true;
 	return s;
 }
@@ -297,7 +298,8 @@ static void run_turn(struct desk *d, struct job *list, bool last)
 			continue;
 		}
 		/* a call over MCP closes a queue that failed */
-		if (!j->status && !j->tried && !d->session.client.queue && !desk_open(d, &ans, &a))
+		if (!j->status && !j->tried && !d->session.client.conn.queue &&
+		    !desk_open(d, &ans, &a))
 			job_fail(j, &ans);
 		if (!j->status && !j->tried) { /* may take long */
 			answer_all(d, &answered, &end);
@@ -404,7 +406,7 @@ static int64_t pause_of(struct desk *d, struct queue *q)
 /* Sleeps until a job comes or the store may have changed. true: look at the store. */
 static bool sleep_until(struct desk *d)
 {
-	struct queue *q = d->open ? d->session.client.queue : NULL;
+	struct queue *q = d->open ? d->session.client.conn.queue : NULL;
 	int fd = q && is_awaited(d) ? queue_wake_fd(q) : -1;
 	struct pollfd p[2] = { { .fd = d->wake, .events = POLLIN },
 			       { .fd = fd, .events = POLLIN } };
@@ -438,7 +440,7 @@ static void *work(void *desk)
 		list = with_pending(d, seats_settle(take_jobs(d, &stop)));
 		drop_gone(d);
 		if (d->open && is_awaited(d))
-			queue_wake_fd(d->session.client.queue); /* before the look */
+			queue_wake_fd(d->session.client.conn.queue); /* before the look */
 		look |= has_calls(list);
 		d->lapses.stale |= look;
 		last = stop || d->serve->draining;

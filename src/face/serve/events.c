@@ -60,7 +60,7 @@ static void add_message(struct buf *out, struct str id, const char *event, json_
 
 static enum result ask(struct desk *d, struct request *rq, struct answer *ans, struct arena *a)
 {
-	queue_call(d->session.client.queue, rq, ans, a);
+	queue_call(d->session.client.conn.queue, rq, ans, a);
 	return ans->code;
 }
 

@@ -30,7 +30,7 @@ bool lapse_look(struct desk *d)
 
 	GIVE(&rq, limit, 1);
 	GIVE(&rq, expired_after, l->since);
-	queue_call(d->session.client.queue, &rq, &ans, &a);
+	queue_call(d->session.client.conn.queue, &rq, &ans, &a);
 	l->looked = os_boot_ms();
 	l->stale = false;
 	l->next = ans.code == SUCCESS && ans.wait_ms ? l->looked + ans.wait_ms : 0;

@@ -291,7 +291,7 @@ static double oldest_ready(struct desk *d, struct arena *a)
 
 	GIVE(&rq, statuses, STATUS_BIT(READY));
 	GIVE(&rq, limit, 1); /* without a view, lists are in the order of creation */
-	queue_call(d->session.client.queue, &rq, &ans, a);
+	queue_call(d->session.client.conn.queue, &rq, &ans, a);
 	if (ans.code == SUCCESS && ans.n_tasks)
 		oldest = ans.now - ans.tasks[0].created_at;
 	return oldest > 0 ? (double)oldest / 1000 : 0;
@@ -304,7 +304,7 @@ void metrics_run(struct desk *d, struct job *j)
 	struct answer ans = { 0 };
 	struct arena a = { 0 };
 
-	queue_call(d->session.client.queue, &rq, &ans, &a);
+	queue_call(d->session.client.conn.queue, &rq, &ans, &a);
 	t->up = ans.code == SUCCESS;
 	for (int i = BACKLOG; t->up && i < STATUS_END; i++)
 		t->tasks[i] = ans.counts[i];

@@ -302,8 +302,8 @@ static void commit_make(struct desk *d, struct commit *c)
 	if (!c->n)
 		return;
 	c->arena.limit = c->arena.held + COMMIT_ROOM;
-	queue_patience(client->queue, client_timeout(client, 0));
-	queue_call_many(client->queue, c->rqs, c->answers, c->n, &c->arena);
+	queue_patience(client->conn.queue, client_timeout(client, 0));
+	queue_call_many(client->conn.queue, c->rqs, c->answers, c->n, &c->arena);
 	counts_commit(d->serve, c->n, now_us() - began);
 	for (size_t i = 0; i < c->n; i++)
 		if (!c->answers[i].put_off)
@@ -319,8 +319,8 @@ static void run_alone(struct desk *d, struct job *j)
 	struct answer *answers = arena_array(&a, struct answer, b->n + 1);
 	int64_t began = now_us();
 
-	queue_patience(client->queue, client_timeout(client, OP_BATCH));
-	call_all(client->queue, b, answers, &a);
+	queue_patience(client->conn.queue, client_timeout(client, OP_BATCH));
+	call_all(client->conn.queue, b, answers, &a);
 	counts_commit(d->serve, b->n, now_us() - began);
 	for (size_t i = 0; i < b->n; i++) {
 		note(d, &b->rqs[i], b->calls[i], b->arrivals[i], &answers[i]);
@@ -449,7 +449,7 @@ static bool read_one(struct desk *d, struct job *j, bool last)
 	if (j->batch->full)
 		answer_too_long(&ans);
 	else
-		queue_call(d->session.client.queue, &j->batch->rqs[j->batch->next], &ans, &a);
+		queue_call(d->session.client.conn.queue, &j->batch->rqs[j->batch->next], &ans, &a);
 	desk_failed(d, &ans);
 	done = !waits(j, &ans, last);
 	if (done)

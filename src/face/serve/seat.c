@@ -41,17 +41,17 @@ static void lend_passes(struct seat *t)
 	struct arena *before = c->keyring.arena;
 
 	c->keyring.arena = &t->passes;
-	for (int kind = TYPED_NONE + 1; t->role == ROLE_ADMIN && c->queue && kind < TYPED_END;
+	for (int kind = TYPED_NONE + 1; t->role == ROLE_ADMIN && c->conn.queue && kind < TYPED_END;
 	     kind++)
-		desk->held[kind] = client_pass(c, (enum typed)kind, &t->passes);
+		desk->conn.held[kind] = client_pass(c, (enum typed)kind, &t->passes);
 	c->keyring.arena = before;
 }
 
 /* All seats of a desk use its queue, one at a time. */
 static void lend(struct seat *t)
 {
-	t->m.session.client.queue = t->desk->session.client.queue;
-	t->m.session.client.mode = t->desk->session.client.mode;
+	t->m.session.client.conn.queue = t->desk->session.client.conn.queue;
+	t->m.session.client.conn.mode = t->desk->session.client.conn.mode;
 	lend_passes(t);
 }
 
@@ -59,15 +59,15 @@ static void take_back(struct seat *t)
 {
 	struct client *c = &t->desk->session.client;
 
-	memset(c->held, 0, sizeof(c->held));
+	memset(c->conn.held, 0, sizeof(c->conn.held));
 	arena_free(&t->passes);
 	t->passes = (struct arena){ 0 };
-	c->queue = t->m.session.client.queue;
-	c->mode = t->m.session.client.mode;
-	if (c->queue) /* the seat may have opened it */
-		queue_pass_ctx(c->queue, c);
-	t->m.session.client.queue = NULL;
-	if (!c->queue)
+	c->conn.queue = t->m.session.client.conn.queue;
+	c->conn.mode = t->m.session.client.conn.mode;
+	if (c->conn.queue) /* the seat may have opened it */
+		queue_pass_ctx(c->conn.queue, c);
+	t->m.session.client.conn.queue = NULL;
+	if (!c->conn.queue)
 		t->desk->open = false; /* it failed: the next turn opens it again */
 }
 
@@ -76,9 +76,9 @@ static void prepare_client(void *seat, struct client *c)
 	struct seat *t = seat;
 	const char *dir = t->desk->serve->access.dir;
 
-	c->role = t->role;
-	c->only_queue = str_c(t->only);
-	c->afar = true;
+	c->self.role = t->role;
+	c->self.only_queue = str_c(t->only);
+	c->self.afar = true;
 	c->keyring.dir = dir ? fs_join(c->arena, str_c(dir), STR("mcp")) : NULL;
 	/* two tokens never share a lock, even if their agents and runs have the same names */
 	c->keyring.worktree = t->token;

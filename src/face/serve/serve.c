@@ -117,7 +117,7 @@ static void set_limits(struct serve *s, const struct settings *t)
 
 static struct http_options options(struct serve *s)
 {
-	struct http_options o = { .limits = limits(&s->session->client.settings, s->args),
+	struct http_options o = { .limits = limits(&s->session->client.conn.settings, s->args),
 				  .calls = { .on_request = route_request,
 					     .on_head = route_head,
 					     .error_body = say_error_body,
@@ -148,7 +148,7 @@ static int first_token(struct serve *s, char **file)
 	struct arena *a = s->session->arena;
 	struct bearer b = { .name = STR("first"),
 			    .role = ROLE_ADMIN,
-			    .agent = s->session->client.agent,
+			    .agent = s->session->client.self.agent,
 			    .created = os_wall_ms() };
 	struct str secret;
 	int r;
@@ -241,11 +241,11 @@ static void reload_settings(struct serve *s)
 	struct arena a = { 0 };
 
 	if (client_init(&fresh, &s->session->client.said, &ans, &a) == SUCCESS) {
-		struct http_limits l = limits(&fresh.settings, s->args);
+		struct http_limits l = limits(&fresh.conn.settings, s->args);
 
-		set_limits(s, &fresh.settings);
+		set_limits(s, &fresh.conn.settings);
 		http_server_limit(s->http, &l);
-		tell_lowered(s, &fresh.settings);
+		tell_lowered(s, &fresh.conn.settings);
 		for (struct desk *d = s->desks; d; d = d->next)
 			d->reload = true;
 	} else {
@@ -340,7 +340,7 @@ static void loop(struct serve *s, const char *token_file, struct str once)
 		announce_board(s, once);
 	else
 		announce(s, token_file);
-	tell_lowered(s, &s->session->client.settings);
+	tell_lowered(s, &s->session->client.conn.settings);
 	notify("READY=1");
 	http_server_run(s->http);
 	access_note_uses(&s->access, true);
@@ -404,7 +404,7 @@ static enum result start(struct serve *s, struct reply *out)
 	if (s->access.none)
 		s->access.dir = bearer_dir(&s->session->client, s->session->arena);
 	if (s->args->board)
-		once = access_own(&s->access, s->session->client.agent);
+		once = access_own(&s->access, s->session->client.self.agent);
 	else if (!s->access.none)
 		r = load_tokens(s, &file);
 	if (r)
@@ -438,7 +438,7 @@ enum result serve_run(struct session *session, const struct serve_args *a, struc
 	s.guard = (struct http_guard){ .host_names = host_names(a, session->arena),
 				       .types = types,
 				       .local_names = !s.access.none };
-	set_limits(&s, &session->client.settings);
+	set_limits(&s, &session->client.conn.settings);
 	access_open(&s.access);
 	s.late = late_new();
 	s.openapi = openapi_text();

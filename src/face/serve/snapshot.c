@@ -159,7 +159,7 @@ enum result snapshot_export(struct session *s, struct str file, struct reply *ou
 
 	if (client_open(&s->client, STORE_READ, &ans) != SUCCESS)
 		return run_answer(&ans, out);
-	queue_call(s->client.queue, &rq, &ans, s->arena);
+	queue_call(s->client.conn.queue, &rq, &ans, s->arena);
 	if (ans.code != SUCCESS)
 		return run_answer(&ans, out);
 	data = snapshot(&ans, s->arena);

@@ -381,16 +381,16 @@ void store_run(struct desk *d, struct job *j)
 	struct client *c = &d->session.client;
 	struct arena a = { 0 };
 	struct doing x = {
-		.d = d, .j = j, .queue = c->queue, .out = BUF_MAX(ANSWER_MAX), .arena = &a
+		.d = d, .j = j, .queue = c->conn.queue, .out = BUF_MAX(ANSWER_MAX), .arena = &a
 	};
 	enum result code;
 
 	if (read_head(&x)) {
 		/* client_pass() finds the caller's own locks of the whole queue here, for this job only */
-		memcpy(c->held, x.head.pass, sizeof(c->held));
-		queue_patience(c->queue, client_timeout(c, OP_HEAVY));
+		memcpy(c->conn.held, x.head.pass, sizeof(c->conn.held));
+		queue_patience(c->conn.queue, client_timeout(c, OP_HEAVY));
 		code = j->store->run(&x);
-		memset(c->held, 0, sizeof(c->held));
+		memset(c->conn.held, 0, sizeof(c->conn.held));
 		x.ans.code = code;
 		desk_failed(d, &x.ans);
 		give_answer(&x, code);

@@ -21,8 +21,8 @@ static int64_t expires_at(const struct page *p)
 
 static int64_t within(const struct client *c, int64_t ms)
 {
-	int64_t least = settings_number(&c->settings, "lease.min"),
-		most = settings_number(&c->settings, "lease.max");
+	int64_t least = settings_number(&c->conn.settings, "lease.min"),
+		most = settings_number(&c->conn.settings, "lease.max");
 
 	return ms < least ? least : ms > most ? most : ms;
 }

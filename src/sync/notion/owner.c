@@ -48,12 +48,12 @@ static enum result know_queue(struct notion *n)
 	struct request rq = { .op = OP_LOCK_STATUS };
 	struct answer ans;
 
-	if (n->identity.n || queue_identity(c->queue, &n->identity, n->arena) || !n->owner.n)
+	if (n->identity.n || queue_identity(c->conn.queue, &n->identity, n->arena) || !n->owner.n)
 		return SUCCESS;
 	GIVE(&rq, id, STR("@sync"));
 	if (client_call_in(c, &rq, &ans, n->arena) == API_ERROR)
 		return notion_fail(n, API_ERROR, ans.message, ans.hint);
-	(void)queue_identity(c->queue, &n->identity, n->arena);
+	(void)queue_identity(c->conn.queue, &n->identity, n->arena);
 	return SUCCESS;
 }
 

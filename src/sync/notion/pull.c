@@ -58,7 +58,7 @@ static const char *fault_of(const struct item *x, enum notion_field f)
 	const char *fault = set_field(x, f, &one);
 
 	GIVE(&one, id, x->t->id);
-	GIVE(&one, agent, x->n->job->client->agent);
+	GIVE(&one, agent, x->n->job->client->self.agent);
 	return fault ? fault : request_fault(&one, &policy_default, x->r->arena);
 }
 

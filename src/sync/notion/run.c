@@ -11,9 +11,9 @@ static void be_syncer(struct client *c)
 {
 	const char *said = getenv("PAWL_AGENT");
 
-	c->bare = true;
+	c->self.bare = true;
 	if (!c->said.agent.n && !(said && *said))
-		c->agent = STR("notion");
+		c->self.agent = STR("notion");
 }
 
 static enum result find_database(struct notion *n, struct str *database)

@@ -62,7 +62,8 @@ static bool is_held(const struct item *x)
 
 	if (!lease_live(lock, x->r->now))
 		return false;
-	return !(x->l->foreign.n && lock->manual && str_eq(lock->holder, x->n->job->client->agent));
+	return !(x->l->foreign.n && lock->manual &&
+		 str_eq(lock->holder, x->n->job->client->self.agent));
 }
 
 static void set(struct item *x, enum notion_field f, struct str text)

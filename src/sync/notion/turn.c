@@ -19,7 +19,7 @@ static enum result call(struct notion *n, const struct request *rq, struct answe
 
 static int64_t lease(const struct notion *n)
 {
-	const struct settings *s = &n->job->client->settings;
+	const struct settings *s = &n->job->client->conn.settings;
 	int64_t ms = LEASE_MS, least = settings_number(s, "lease.min"),
 		most = settings_number(s, "lease.max");
 
@@ -81,7 +81,7 @@ enum result notion_turn(struct notion *n)
 	} else {
 		n->fence = ans.lock ? ans.lock->fence : 0;
 		if (!n->identity.n &&
-		    !queue_identity(n->job->client->queue, &n->identity, n->arena))
+		    !queue_identity(n->job->client->conn.queue, &n->identity, n->arena))
 			n->identity = arena_str(n->arena, ans.queue_id);
 	}
 	n->renewed_at = os_boot_ms();
