@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #define CHUNK 16384
+#define LARGE_CHUNK (256u << 10) /* malloc() gets it from the system, and free() gives it back */
+#define SMALL (256u << 10)       /* an arena that is never crowded */
 
 struct arena_chunk {
 	struct arena_chunk *next;
@@ -40,16 +42,61 @@ void *mem_grow(void *p, size_t n)
 	return p;
 }
 
+/* --- pools --------------------------------------------------------------------------------------- */
+
+void arena_pool_add(struct arena_pool *p, size_t n)
+{
+	for (; p; p = p->whole)
+		p->held += n;
+}
+
+void arena_pool_drop(struct arena_pool *p, size_t n)
+{
+	for (; p; p = p->whole)
+		p->held -= n;
+}
+
+/* Has the whole less left than the part holds? */
+static bool whole_is_short(const struct arena_pool *p)
+{
+	const struct arena_pool *w = p->whole;
+
+	return w && p->held + w->held >= w->most;
+}
+
+/* Is it the arena that may grow although the pool is full? Otherwise arenas that grow side by side would all fail. */
+static bool goes_first(const struct arena *a)
+{
+	const struct arena *none = NULL;
+
+	return a->pool->first == a || atomic_compare_exchange_strong(&a->pool->first, &none, a);
+}
+
+void arena_count(struct arena *a, size_t n)
+{
+	struct arena_pool *p = a->pool;
+
+	a->held += n;
+	arena_pool_add(p, n);
+	if (p && a->held > SMALL)
+		a->crowded |= whole_is_short(p) || (p->held > p->most && !goes_first(a));
+}
+
+/* --- arenas -------------------------------------------------------------------------------------- */
+
 static void add_chunk(struct arena *a, size_t least)
 {
-	size_t size = least > CHUNK ? least : CHUNK;
-	struct arena_chunk *c = mem_alloc(sizeof(*c) + size);
+	size_t size = a->held > SMALL ? LARGE_CHUNK : CHUNK;
+	struct arena_chunk *c;
 
+	if (least > size)
+		size = least;
+	c = mem_alloc(sizeof(*c) + size);
 	c->next = a->head;
 	a->head = c;
 	a->used = 0;
 	a->size = size;
-	a->held += size;
+	arena_count(a, size);
 }
 
 void *arena_alloc(struct arena *a, size_t n)
@@ -155,6 +202,9 @@ void arena_free(struct arena *a)
 {
 	struct arena_chunk *c = a->head, *next;
 
+	arena_pool_drop(a->pool, a->held);
+	if (a->pool && a->pool->first == a)
+		a->pool->first = NULL;
 	for (; c; c = next) {
 		next = c->next;
 		free(c);

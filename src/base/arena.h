@@ -5,9 +5,27 @@
 #ifndef BASE_ARENA_H
 #define BASE_ARENA_H
 
+#include <stdatomic.h>
+
 #include "base/str.h"
 
 struct arena_chunk;
+
+struct arena;
+
+/* Memory that arenas of several threads hold together, as a part of a whole. A part may hold as much as the whole has left:
+ * the more parts are in use, the less each of them gets, and there is always room for another one. If a part is full, only
+ * one of its arenas goes on. */
+struct arena_pool {
+	atomic_size_t held;
+	size_t most;
+	struct arena_pool *whole;          /* NULL: it is not a part */
+	const struct arena *_Atomic first; /* the one that goes on; NULL: none had to */
+};
+
+/* Counts memory of another kind in the pool and its whole, and forgets it again. */
+void arena_pool_add(struct arena_pool *p, size_t n);
+void arena_pool_drop(struct arena_pool *p, size_t n);
 
 struct arena {
 	struct arena_chunk *head;
@@ -16,11 +34,13 @@ struct arena {
 	/* The owner expects at most this many bytes; 0: any number. Allocation still never fails. Code that collects data
 	 * of unknown size asks arena_over() and stops. */
 	size_t limit;
+	struct arena_pool *pool; /* counts its bytes; NULL: none does */
+	bool crowded;            /* it has grown while the pool was full, and is not small */
 };
 
 static inline bool arena_over(const struct arena *a)
 {
-	return a->limit && a->held > a->limit;
+	return (a->limit && a->held > a->limit) || a->crowded;
 }
 
 /* Zeroed, and aligned for any object. */
@@ -42,6 +62,8 @@ struct strs arena_without(struct arena *a, struct strs list, struct str s);
 /* Makes room for one more after the n elements of `old`, which may move. All n must have been added
  * this way. */
 void *arena_grow(struct arena *a, void *old, size_t n, size_t size);
+/* Counts n bytes that are allocated otherwise for the same call. */
+void arena_count(struct arena *a, size_t n);
 void arena_free(struct arena *a);
 
 /* malloc and realloc that end the process instead of returning NULL. */

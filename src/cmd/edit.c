@@ -327,10 +327,9 @@ static void tell_holder(struct editing *e, int64_t now)
 static enum result check_version(struct editing *e, struct request *rq, struct answer *ans)
 {
 	struct call c = { .rq = rq, .now = ans->now, .arena = e->s->arena };
-	struct verdict v = { 0 };
 
-	if (!override_version(&e->task, &c, &v))
-		return answer_fail(ans, v.code, v.message, v.hint);
+	if (!override_version(&e->task, &c))
+		return answer_fail(ans, c.code, c.message, c.hint);
 	rq->has &= ~(UINT64_C(1) << ARG_if_version);
 	return SUCCESS;
 }

@@ -15,22 +15,22 @@ static struct str how_it_ended(const struct lock *l, const struct call *c)
 }
 
 /* The log names the agent that lost the task. The caller only found the lock. */
-static void log_abandoned(const struct task *t, const struct call *c, struct verdict *v)
+static void log_abandoned(const struct task *t, struct call *c)
 {
-	struct event *e = &v->events[v->n_events];
+	struct event *e = &c->events[c->n_events];
 
-	verdict_event(v, c, t, "abandoned", 0, how_it_ended(&t->lock, c));
+	call_event(c, t, "abandoned", 0, how_it_ended(&t->lock, c));
 	e->agent = t->lock.holder;
 	e->run = t->run;
 }
 
 /* Records that the holder lost the task. true: this happened max_abandoned times, so the task needs help. */
-static bool abandon(struct task *t, const struct call *c, struct verdict *v)
+static bool abandon(struct task *t, struct call *c)
 {
 	bool too_often = lease_abandon(t, c->policy);
 	int64_t from = t->status;
 
-	log_abandoned(t, c, v);
+	log_abandoned(t, c);
 	if (!too_often)
 		return false;
 	t->status = NEEDS_HELP;
@@ -38,9 +38,9 @@ static bool abandon(struct task *t, const struct call *c, struct verdict *v)
 		c->arena, "abandoned %lld times: each agent lost its lease before it finished",
 		(long long)t->abandoned);
 	lease_clear(t, c->now);
-	verdict_edited(v, c, t);
-	verdict_event(v, c, t, "needs_help", from, t->blocker_reason);
-	refuse(v, MISCONFIGURED,
+	call_edited(c, t);
+	call_event(c, t, "needs_help", from, t->blocker_reason);
+	refuse(c, MISCONFIGURED,
 	       arena_printf(c->arena, "%.*s was abandoned %lld times and now needs help",
 			    STRF(t->id), (long long)t->abandoned),
 	       arena_printf(c->arena,
@@ -60,7 +60,7 @@ static const char *plural(int64_t n)
 }
 
 /* `next` would not have offered it. */
-static void warn_of_open(const struct task *t, const struct call *c, struct verdict *v)
+static void warn_of_open(const struct task *t, struct call *c)
 {
 	struct str deps = STR(""), subs = STR("");
 
@@ -71,13 +71,12 @@ static void warn_of_open(const struct task *t, const struct call *c, struct verd
 		subs = arena_printf(c->arena, " has %lld open sub-task%s", (long long)t->open_subs,
 				    plural(t->open_subs));
 	if (deps.n || subs.n)
-		v->warning = arena_printf(c->arena, "%.*s%.*s%s%.*s", STRF(t->id), STRF(deps),
+		c->warning = arena_printf(c->arena, "%.*s%.*s%s%.*s", STRF(t->id), STRF(deps),
 					  deps.n && subs.n ? " and" : "", STRF(subs));
 }
 
 /* Starts the work. The caller has taken the lock already. */
-static void begin(struct task *t, const struct call *c, struct verdict *v, const char *event,
-		  struct str text)
+static void begin(struct task *t, struct call *c, const char *event, struct str text)
 {
 	int64_t from = t->status;
 
@@ -86,10 +85,10 @@ static void begin(struct task *t, const struct call *c, struct verdict *v, const
 	t->started_at = c->now;
 	if (!t->first_started_at)
 		t->first_started_at = c->now;
-	verdict_edited(v, c, t);
-	v->granted = true;
-	warn_of_open(t, c, v);
-	verdict_event(v, c, t, event, from, text);
+	call_edited(c, t);
+	c->granted = true;
+	warn_of_open(t, c);
+	call_event(c, t, event, from, text);
 }
 
 /* A lock without an expiry is not live. The log records that this claim replaced it. */
@@ -107,19 +106,19 @@ static int64_t asked_ttl(const struct call *c, int64_t otherwise)
 }
 
 /* The caller holds the lock already: repeat the answer, or start work under the manual lock. */
-static void claim_own(struct task *t, const struct call *c, struct verdict *v)
+static void claim_own(struct task *t, struct call *c)
 {
 	if (!t->lock.manual && t->status == IN_PROGRESS) {
-		v->repeated = v->granted = true;
-		warn_of_open(t, c, v);
+		c->repeated = c->granted = true;
+		warn_of_open(t, c);
 		return;
 	}
 	if (!(CLAIM_FROM & STATUS_BIT(t->status))) {
-		refuse_status(v, c, t, "claim", CLAIM_FROM);
+		refuse_status(c, t, "claim", CLAIM_FROM);
 		return;
 	}
 	t->lock.manual = 0;
-	begin(t, c, v, "claimed", STR("under its manual lock"));
+	begin(t, c, "claimed", STR("under its manual lock"));
 }
 
 /* Why the caller cannot resume its last claim; empty: it can. */
@@ -139,97 +138,98 @@ static struct str no_resume(const struct task *t, const struct call *c)
 	return STR("");
 }
 
-static bool may_resume(const struct task *t, const struct call *c, struct verdict *v)
+static bool may_resume(const struct task *t, struct call *c)
 {
 	struct str why = no_resume(t, c);
 
 	if (why.n)
-		refuse(v, LOST_LOCK, why, STR("pawl next --claim takes another task"));
+		refuse(c, LOST_LOCK, why, STR("pawl next --claim takes another task"));
 	else if (t->status != IN_PROGRESS)
-		refuse_status(v, c, t, "claim --resume", STATUS_BIT(IN_PROGRESS));
-	return v->code == SUCCESS;
+		refuse_status(c, t, "claim --resume", STATUS_BIT(IN_PROGRESS));
+	return c->code == SUCCESS;
 }
 
-void acquire_claim(struct task *t, const struct call *c, struct verdict *v)
+void acquire_claim(struct task *t, struct call *c)
 {
 	bool resume = c->rq->op == OP_CLAIM && HAS(c->rq, fence);
 	struct str text;
 
 	if (lease_owned(&t->lock, c->fresh, c->now)) {
-		claim_own(t, c, v);
+		claim_own(t, c);
 		return;
 	}
-	if (resume && !may_resume(t, c, v))
+	if (resume && !may_resume(t, c))
 		return;
 	if (!(CLAIM_FROM & STATUS_BIT(t->status))) {
-		refuse_status(v, c, t, "claim", CLAIM_FROM);
+		refuse_status(c, t, "claim", CLAIM_FROM);
 		return;
 	}
 	if (lease_live(&t->lock, c->now)) {
-		refuse_held(v, c, t);
+		refuse_held(c, t);
 		return;
 	}
 	if (c->paused && !resume) {
-		refuse_paused(v, c);
+		refuse_paused(c);
 		return;
 	}
-	if (t->status == IN_PROGRESS && lease_expired(t, c) && !resume && abandon(t, c, v))
+	if (t->status == IN_PROGRESS && lease_expired(t, c) && !resume && abandon(t, c))
 		return;
 	text = claim_text(t, c);
 	lease_take(t, c->rq, c->fresh, asked_ttl(c, c->policy->lease), c->now);
-	begin(t, c, v, resume ? "resumed" : "claimed", text);
+	begin(t, c, resume ? "resumed" : "claimed", text);
 }
 
-void acquire_manual(struct task *t, const struct call *c, struct verdict *v)
+void acquire_manual(struct task *t, struct call *c)
 {
 	const unsigned from = STATUS_ALL & ~(STATUS_BIT(DONE) | STATUS_BIT(CANCELED));
 	struct str text;
 
 	if (lease_owned(&t->lock, c->fresh, c->now)) {
-		v->repeated = v->granted = true;
+		c->repeated = c->granted = true;
 		return;
 	}
 	if (status_ended(t->status)) {
-		refuse_status(v, c, t, "lock acquire", from);
+		refuse_status(c, t, "lock acquire", from);
 		return;
 	}
 	if (lease_live(&t->lock, c->now)) {
-		refuse_held(v, c, t);
+		refuse_held(c, t);
 		return;
 	}
 	if (c->paused) {
-		refuse_paused(v, c);
+		refuse_paused(c);
 		return;
 	}
-	if (t->status == IN_PROGRESS && lease_expired(t, c) && abandon(t, c, v))
+	if (t->status == IN_PROGRESS && lease_expired(t, c) && abandon(t, c))
 		return;
 	text = claim_text(t, c);
 	lease_take(t, c->rq, c->fresh, asked_ttl(c, c->policy->lock_ttl), c->now);
 	t->lock.manual = 1;
-	verdict_edited(v, c, t);
-	v->granted = true;
-	verdict_event(v, c, t, "locked", 0, text);
+	call_edited(c, t);
+	c->granted = true;
+	call_event(c, t, "locked", 0, text);
 }
 
-bool rules_cleanup(struct task *t, const struct call *c, bool dead, struct verdict *v)
+bool rules_cleanup(struct task *t, struct call *c, bool dead)
 {
 	bool over = status_ended(t->status);
 	bool old = lease_expired(t, c) && c->now - t->lock.expires_at >= c->rq->older_than;
 	struct str holder = t->lock.holder;
 
+	call_reset(c);
 	if (!holder.n || !(over || old || dead))
 		return false;
-	if (t->status == IN_PROGRESS && abandon(t, c, v)) {
-		refuse(v, SUCCESS, STR(""), STR(""));
+	if (t->status == IN_PROGRESS && abandon(t, c)) {
+		refuse(c, SUCCESS, STR(""), STR(""));
 		return true;
 	}
 	lease_clear(t, c->now);
 	t->free_at = c->now;
-	verdict_edited(v, c, t);
-	verdict_event(v, c, t, "cleaned_up", 0,
-		      arena_printf(c->arena, "the lock of %.*s: %s", STRF(holder),
-				   over  ? "the task has ended"
-				   : old ? "its lease expired"
-					 : "its process is dead"));
+	call_edited(c, t);
+	call_event(c, t, "cleaned_up", 0,
+		   arena_printf(c->arena, "the lock of %.*s: %s", STRF(holder),
+				over  ? "the task has ended"
+				: old ? "its lease expired"
+				      : "its process is dead"));
 	return true;
 }

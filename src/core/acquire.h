@@ -8,7 +8,7 @@
 
 #define CLAIM_FROM (STATUS_BIT(READY) | STATUS_BIT(IN_PROGRESS) | STATUS_BIT(FAILED))
 
-void acquire_claim(struct task *t, const struct call *c, struct verdict *v);
-void acquire_manual(struct task *t, const struct call *c, struct verdict *v);
+void acquire_claim(struct task *t, struct call *c);
+void acquire_manual(struct task *t, struct call *c);
 
 #endif

@@ -14,6 +14,18 @@ enum result answer_too_long(struct answer *ans)
 			   STR("ask for less: --limit N, or a filter"));
 }
 
+void task_drop_texts(struct task *t)
+{
+	t->description = t->acceptance = t->summary = t->blocker_reason = t->unblock_action =
+		t->extra = STR("");
+	t->labels = t->depends = (struct strs){ 0 };
+}
+
+size_t answer_tasks(const struct answer *ans)
+{
+	return ans->n_tasks ? ans->n_tasks : ans->task != NULL;
+}
+
 static struct task *without_texts(const struct task *t, struct arena *a)
 {
 	struct task *brief;
@@ -22,9 +34,7 @@ static struct task *without_texts(const struct task *t, struct arena *a)
 		return NULL;
 	brief = arena_new(a, struct task);
 	*brief = *t;
-	brief->description = brief->acceptance = brief->summary = brief->blocker_reason =
-		brief->unblock_action = brief->extra = STR("");
-	brief->labels = brief->depends = (struct strs){ 0 };
+	task_drop_texts(brief);
 	return brief;
 }
 
@@ -38,8 +48,9 @@ struct answer answer_brief(const struct answer *ans, struct arena *a)
 	brief.events = NULL;
 	brief.candidates = NULL;
 	brief.standing = NULL;
+	brief.allowed = NULL;
 	brief.related = NULL;
-	brief.n_tasks = brief.n_events = brief.n_candidates = 0;
+	brief.n_tasks = brief.n_events = brief.n_candidates = brief.n_allowed = 0;
 	brief.warnings = arena_append(
 		a, (struct strs){ 0 },
 		STR("the answer was too long: texts, labels and dependencies are left out; pawl show has them"));

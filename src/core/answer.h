@@ -27,7 +27,16 @@ struct standing {
 	bool more;      /* there are more of them */
 };
 
-enum link_kind { LINK_SUB, LINK_DEPENDS, LINK_DEPENDENT };
+/* Beside each of tasks[], or beside `task`: what pawl decided for this caller, so that no face has to (VIEW_CAN). */
+struct allowed {
+	int64_t can; /* the ways that are open to the caller: a set of WAY_BIT (core/can.h) */
+	int64_t holder_can; /* the ways that are open with the token of the lock */
+	int64_t position;   /* in the order of `next`, among the first ones; 0: not among them */
+	struct str why;     /* of `show`: why it is next, or is not */
+	int64_t live;       /* is its lock live? */
+};
+
+enum link_kind { LINK_SUB, LINK_DEPENDS, LINK_DEPENDENT, LINK_PARENT };
 
 /* A task that another one has to do with. */
 struct task_link {
@@ -43,13 +52,16 @@ struct task_attempt {
 	int64_t at, ended_at, fence;
 };
 
-/* The facts that `show` tells besides the task. */
+/* The facts that `show` and the brief of a claim tell besides the task. A brief has the parent and the open dependencies
+ * among links[], and history[] if the task came back. */
 struct related {
 	struct task_link *links;
 	size_t n_links;
 	int64_t more[LINK_DEPENDENT + 1]; /* how many of each kind are not in links[] */
 	struct task_attempt *attempts;    /* the last ones, oldest first */
 	size_t n_attempts;
+	struct event *history; /* the last events before the claim, oldest first; no comments */
+	size_t n_history;
 };
 
 /* Stored answers contain these numbers, so a number never changes. */
@@ -81,7 +93,7 @@ struct answer {
 	int64_t has_next; /* the caller asked for `next`; NULL then means that there is none */
 	struct grant *lock, *next_lock;
 	struct task *tasks;
-	size_t n_tasks;
+	size_t n_tasks; /* with VIEW_BRIEF: the other tasks that the caller holds */
 	int64_t total;
 	struct event *events; /* also: the last comments of a shown task, or of `next` */
 	size_t n_events;
@@ -91,6 +103,8 @@ struct answer {
 	int64_t held; /* ANSWER_OVERVIEW: number of locked tasks; tasks[] may have fewer */
 	/* Of a list for people and of an overview: */
 	struct standing *standing;    /* one for each of tasks[]; NULL: nobody asked */
+	struct allowed *allowed;      /* one for each of tasks[], else one for task */
+	size_t n_allowed;             /* 0: nobody asked */
 	struct related *related;      /* NULL: nobody asked */
 	int64_t waiting;              /* how many of counts[READY] are not eligible now */
 	bool waiting_more;            /* there are more of them than were counted */
@@ -113,6 +127,10 @@ struct answer {
 	bool put_off;
 };
 
+/* Removes the texts of a task, except the title, and its lists. */
+void task_drop_texts(struct task *t);
+/* The number of tasks[], else of `task`. */
+size_t answer_tasks(const struct answer *ans);
 /* Fills in a refusal. Returns code. */
 enum result answer_fail(struct answer *ans, enum result code, struct str message, struct str hint);
 /* The refusal of a read whose answer would take more room than its reader allows. */

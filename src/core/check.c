@@ -77,16 +77,6 @@ static bool is_token(const struct field *f)
 	return IS(f, lock.token) || IS(f, last.token) || IS(f, over.token);
 }
 
-static size_t bytes_most(const struct field *f)
-{
-	if (IS(f, title))
-		return TITLE_MAX;
-	if (IS(f, description) || IS(f, acceptance) || IS(f, blocker_reason) ||
-	    IS(f, unblock_action) || IS(f, summary) || IS(f, over.reason) || f->kind == FIELD_JSON)
-		return TEXT_MAX;
-	return is_token(f) ? HASH_LEN : NAME_MAX_BYTES;
-}
-
 static const char *too_long(struct arena *a, const char *name, size_t n, size_t most)
 {
 	return arena_printf(a, "its %s has %zu bytes; at most %zu are allowed", name, n, most).p;
@@ -98,8 +88,8 @@ static const char *text_fault(const struct field *f, struct str s, struct arena 
 
 	if (!s.n)
 		return NULL;
-	if (s.n > bytes_most(f))
-		return too_long(a, f->name, s.n, bytes_most(f));
+	if (s.n > f->limit)
+		return too_long(a, f->name, s.n, f->limit);
 	if (!is_token(f) && !text_valid(s))
 		return arena_printf(a, "its %s is not valid UTF-8 text, or has a NUL in it",
 				    f->name)
@@ -139,7 +129,7 @@ static int64_t number_most(const struct field *f)
 		return CLASS_END - 1;
 	if (f->kind == FIELD_TIME || f->kind == FIELD_DATE)
 		return WHEN_MAX;
-	return IS(f, priority) ? PRIORITY_MAX : EXACT_MAX;
+	return f->limit ? f->limit : EXACT_MAX;
 }
 
 static const char *field_fault(const struct field *f, const struct task *t, struct arena *a)

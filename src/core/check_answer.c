@@ -78,12 +78,20 @@ static const char *tasks_fault(const struct answer *ans, struct arena *a)
 	return fault;
 }
 
-static bool events_good(const struct answer *ans)
+static bool list_of_events_good(const struct event *list, size_t n)
 {
-	for (size_t i = 0; i < ans->n_events; i++)
-		if (event_fault(&ans->events[i]) || !word_valid(ans->events[i].cursor))
+	for (size_t i = 0; i < n; i++)
+		if (event_fault(&list[i]) || !word_valid(list[i].cursor))
 			return false;
 	return true;
+}
+
+static bool events_good(const struct answer *ans)
+{
+	const struct related *r = ans->related;
+
+	return list_of_events_good(ans->events, ans->n_events) &&
+	       (!r || list_of_events_good(r->history, r->n_history));
 }
 
 static bool candidates_good(const struct answer *ans)
@@ -144,6 +152,14 @@ static bool standing_good(const struct answer *ans)
 	return true;
 }
 
+static bool allowed_good(const struct answer *ans)
+{
+	for (size_t i = 0; i < ans->n_allowed; i++)
+		if (!count_good(ans->allowed[i].position) || !said_good(ans->allowed[i].why))
+			return false;
+	return true;
+}
+
 static bool words_good(const struct answer *ans)
 {
 	if (ans->kind == ANSWER_ID && ans->text.n && !id_good(ans->text))
@@ -177,7 +193,7 @@ const char *answer_fault(const struct answer *ans, struct arena *a)
 		return "a candidate in it is not a task";
 	if (!related_good(ans->related) || !standing_good(ans))
 		return "a link in it is not valid";
-	if (!words_good(ans))
+	if (!words_good(ans) || !allowed_good(ans))
 		return "a text in it is not valid";
 	if (!numbers_good(ans))
 		return "a number in it is out of range";

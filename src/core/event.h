@@ -6,14 +6,18 @@
 
 #include "core/task.h"
 
+#define EVENT_TYPE_STR struct str
+#define EVENT_TYPE_INT int64_t
+
 struct event {
-	struct str name; /* "claimed", "comment" */
-	struct str task, agent, run, text;
-	int64_t fence, from, to; /* from, to: statuses; 0: the status did not change */
-	/* set when the log is read */
-	struct str cursor;
-	int64_t at;
-	struct str changes; /* JSON: the fields that an update changed (format/changes.h) */
+#define EVENT(tag, part, kind, member) EVENT_TYPE_##kind member;
+#include "core/event.def"
+};
+
+/* The tag of each member by its name: EVENT_TAG_agent. */
+enum event_tag {
+#define EVENT(tag, part, kind, member) EVENT_TAG_##member = (tag),
+#include "core/event.def"
 };
 
 #endif

@@ -18,18 +18,26 @@ enum field_kind {
 };
 enum field_part { HOT = 1, BODY = 2 };
 enum field_shown { HIDDEN, COUNTED, SOME, ALWAYS };
+#define FIELD_FIND 1u /* `pawl find` looks at it */
 
 struct field {
 	uint8_t tag, part, kind, shown;
+	uint8_t uses;   /* set of FIELD_ uses */
+	uint32_t limit; /* bytes of a text, most of a number; 0: that of its kind */
 	const char *name;
 	size_t offset;
 };
 
 enum {
 	N_FIELDS = 0
-#define FIELD(tag, part, kind, member, json, shown) +1
+#define FIELD(tag, part, kind, member, name, shown, limit, uses) +1
 #include "core/task.def"
-#undef FIELD
+};
+
+/* The tag of each field by its name: TAG_title. */
+enum field_tag {
+#define FIELD(tag, part, kind, member, name, shown, limit, uses) TAG_##name = (tag),
+#include "core/task.def"
 };
 
 extern const struct field field_table[N_FIELDS];

@@ -35,18 +35,9 @@ bool graph_settle(struct task *t, struct str dep, int64_t now, struct arena *a)
 	return true;
 }
 
-static uint32_t hash(struct str s)
-{
-	uint32_t h = 2166136261u;
-
-	for (size_t i = 0; i < s.n; i++)
-		h = (h ^ (uint8_t)s.p[i]) * 16777619u;
-	return h;
-}
-
 static bool seen_put(struct graph_seen *s, struct str id)
 {
-	size_t i = hash(id) & (s->size - 1);
+	size_t i = str_hash(id) & (s->size - 1);
 
 	for (; s->slots[i].p; i = (i + 1) & (s->size - 1))
 		if (str_eq(s->slots[i], id))

@@ -6,16 +6,15 @@
 
 #include "base/str.h"
 
-/* Stores contain these numbers, so a number never changes. */
-enum lane {
-	LANE_NONE = 0,    /* not eligible, whatever the time is */
-	LANE_READY = 1,   /* eligible */
-	LANE_LATER = 2,   /* eligible from eligible_at on */
-	LANE_WAITING = 3, /* waiting for dependencies; then as LANE_LATER */
-	LANE_GOING = 4,   /* not a task: the record is absent from eligible_at on */
-	LANE_PARENT = 5,  /* waiting for sub-tasks; then as LANE_LATER */
-	LANE_BOTH = 6     /* waiting for dependencies and sub-tasks */
-};
+/* The lanes. Stores contain these numbers, so a number never changes. They are macros, because SQL contains them as
+ * text (LANE_TEXT in store/columns.h). */
+#define LANE_NONE 0    /* not eligible, whatever the time is */
+#define LANE_READY 1   /* eligible */
+#define LANE_LATER 2   /* eligible from eligible_at on */
+#define LANE_WAITING 3 /* waiting for dependencies; then as LANE_LATER */
+#define LANE_GOING 4   /* not a task: the record is absent from eligible_at on */
+#define LANE_PARENT 5  /* waiting for sub-tasks; then as LANE_LATER */
+#define LANE_BOTH 6    /* waiting for dependencies and sub-tasks */
 
 #define LANE_BIT(lane) (1u << (lane))
 /* The lanes of tasks that wait for other tasks. */
@@ -27,7 +26,7 @@ static inline bool lane_waits(int lane)
 }
 
 struct index {
-	int lane;   /* enum lane */
+	int lane;   /* LANE_ */
 	int status; /* 0: not a task; else 1 to 15; stores do not interpret it */
 	int class_rank, priority;
 	int64_t eligible_at, updated_at, created_at;

@@ -2,6 +2,8 @@
 
 #include "base/secret.h"
 
+#define RENEW_LEAST_MS 100
+
 const struct policy policy_default = {
 	.lease = LEASE_MINUTES * 60 * 1000,
 	.lease_min = 1000,
@@ -17,6 +19,11 @@ bool lease_live(const struct lock *l, int64_t now)
 	if (l->foreign)
 		return !l->expires_at || now < l->expires_at;
 	return l->token.n && now < l->expires_at;
+}
+
+bool lease_held(const struct task *t, int64_t now)
+{
+	return lease_live(&t->lock, now) && (t->status != BLOCKED || t->lock.manual);
 }
 
 bool lease_owned(const struct lock *l, struct str hash, int64_t now)
@@ -52,6 +59,11 @@ void lease_renew(struct task *t, int64_t ttl, int64_t now)
 {
 	if (now + ttl > t->lock.expires_at)
 		t->lock.expires_at = now + ttl;
+}
+
+int64_t lease_renew_in(int64_t left)
+{
+	return left / 3 > RENEW_LEAST_MS ? left / 3 : RENEW_LEAST_MS;
 }
 
 void lease_move(struct task *t, const struct request *r)

@@ -23,12 +23,17 @@
 /* A lock is live if it has a token and now < expires_at. A foreign lock needs no token; without an expiry it is
  * live until it is removed. */
 bool lease_live(const struct lock *l, int64_t now);
+/* Does a live lock keep others from changing the task? The lock that `block` leaves on a task does not. */
+bool lease_held(const struct task *t, int64_t now);
 /* Is the lock live, and is `hash` the hash of its token? */
 bool lease_owned(const struct lock *l, struct str hash, int64_t now);
 /* A new acquisition by the request's agent. */
 void lease_take(struct task *t, const struct request *r, struct str hash, int64_t ttl, int64_t now);
 /* expires_at = max(old, now + ttl) */
 void lease_renew(struct task *t, int64_t ttl, int64_t now);
+/* The time until a holder should renew a lease that has `left` ms: a third of it. A server may give leases of no length, and
+ * must not be asked without a pause. */
+int64_t lease_renew_in(int64_t left);
 /* Records the process in the request as the holder's process. */
 void lease_move(struct task *t, const struct request *r);
 /* Is it In Progress under a lock that is not live? Its holder lost it, and no agent has taken it since. */

@@ -260,3 +260,16 @@ void order_index(const struct task *t, struct index *out, struct arena *a)
 	};
 	out->lane = lanes[order_offer(t, &out->eligible_at)];
 }
+
+#define KEY_TIME_MAX INT64_C(0xffffffffffff) /* 12 digits; every time that pawl accepts is lower */
+
+struct str order_key(const struct task *t, struct arena *a)
+{
+	char id[ID_KEY_MAX];
+	struct str key = index_id_key(t->id, id);
+
+	return arena_printf(a, "%d%04d%012llx%012llx%.*s", (int)t->class_rank,
+			    (int)(PRIORITY_MAX - t->priority),
+			    (unsigned long long)(t->due ? t->due : KEY_TIME_MAX),
+			    (unsigned long long)t->updated_at, STRF(key));
+}

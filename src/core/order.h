@@ -20,6 +20,8 @@ enum offer {
 /* Computes the index of a task. Strings point into the task; keys are in `a`. */
 void order_index(const struct task *t, struct index *out, struct arena *a);
 enum offer order_offer(const struct task *t, int64_t *at);
+/* A text whose bytes sort as index_cmp() does, for programs that show many tasks and get changes of single ones. */
+struct str order_key(const struct task *t, struct arena *a);
 /* The lanes of waiting tasks that these settings offer all the same: a set of LANE_BIT(). */
 unsigned order_waiting(const struct policy *p);
 /* Does the task wait for dependencies, or for sub-tasks, under this policy? */

@@ -5,14 +5,7 @@
 
 bool override_needed(const struct task *t, const struct call *c)
 {
-	return lease_live(&t->lock, c->now) && !(t->status == BLOCKED && !t->lock.manual) &&
-	       !lease_owned(&t->lock, c->proof, c->now);
-}
-
-bool override_possible(enum op op)
-{
-	return op == OP_UPDATE || op == OP_DEPEND || op == OP_UNDEPEND || op == OP_CANCEL ||
-	       op == OP_REMOVE;
+	return lease_held(t, c->now) && !lease_owned(&t->lock, c->proof, c->now);
 }
 
 bool override_is(const struct task *t, const struct call *c)
@@ -20,14 +13,14 @@ bool override_is(const struct task *t, const struct call *c)
 	return c->rq->force && override_needed(t, c);
 }
 
-void override_log(const struct task *t, const struct call *c, struct verdict *v)
+void override_log(const struct task *t, struct call *c)
 {
-	verdict_event(v, c, t, "overridden", 0,
-		      arena_printf(c->arena, "the lock of %.*s: %.*s", STRF(t->lock.holder),
-				   STRF(c->rq->reason)));
+	call_event(c, t, "overridden", 0,
+		   arena_printf(c->arena, "the lock of %.*s: %.*s", STRF(t->lock.holder),
+				STRF(c->rq->reason)));
 }
 
-void override_note(struct task *t, const struct call *c, struct verdict *v, struct strs fields)
+void override_note(struct task *t, struct call *c, struct strs fields)
 {
 	struct notice *o = &t->over;
 
@@ -40,14 +33,14 @@ void override_note(struct task *t, const struct call *c, struct verdict *v, stru
 	o->reason = c->rq->reason;
 	o->token = t->lock.token;
 	o->at = c->now;
-	override_log(t, c, v);
+	override_log(t, c);
 }
 
-bool override_version(const struct task *t, const struct call *c, struct verdict *v)
+bool override_version(const struct task *t, struct call *c)
 {
 	if (!HAS(c->rq, if_version) || c->rq->if_version == t->version)
 		return true;
-	refuse(v, CONFLICT,
+	refuse(c, CONFLICT,
 	       arena_printf(c->arena, "%.*s has version %lld, not %lld: it changed meanwhile",
 			    STRF(t->id), (long long)t->version, (long long)c->rq->if_version),
 	       arena_printf(c->arena,

@@ -4,11 +4,11 @@
 #include "core/lease.h"
 #include "core/typed.h"
 
-void refuse(struct verdict *v, enum result code, struct str message, struct str hint)
+void refuse(struct call *c, enum result code, struct str message, struct str hint)
 {
-	v->code = code;
-	v->message = message;
-	v->hint = hint;
+	c->code = code;
+	c->message = message;
+	c->hint = hint;
 }
 
 /* "Ready, In Progress or Failed" */
@@ -74,12 +74,12 @@ static struct str way_out(const struct task *t, const struct call *c)
 }
 #pragma GCC diagnostic pop
 
-void refuse_status(struct verdict *v, const struct call *c, const struct task *t, const char *what,
-		   unsigned from)
+void refuse_status(struct call *c, const struct task *t, const char *what, unsigned from)
 {
-	refuse(v, MISCONFIGURED,
-	       arena_printf(c->arena, "%.*s is %s; %s needs a task that is %.*s", STRF(t->id),
-			    status_name(t->status), what, STRF(names(from, c->arena))),
+	refuse(c, MISCONFIGURED,
+	       arena_printf(c->arena, "%.*s is %s; %s needs a task that is %s", STRF(t->id),
+			    status_name(t->status), what,
+			    arena_cstr(c->arena, names(from, c->arena))),
 	       way_out(t, c));
 }
 
@@ -128,45 +128,45 @@ static const char *forcible(const struct call *c)
 	}
 }
 
-void refuse_protected(struct verdict *v, const struct call *c, const struct task *t)
+void refuse_protected(struct call *c, const struct task *t)
 {
-	refuse(v, CONFLICT, who_holds(t, c),
+	refuse(c, CONFLICT, who_holds(t, c),
 	       arena_printf(c->arena,
 			    "an operator overrides the holder with --force --reason TEXT: pawl %s "
 			    "%.*s … --force --reason TEXT",
 			    forcible(c), STRF(t->id)));
 }
 
-void refuse_paused(struct verdict *v, const struct call *c)
+void refuse_paused(struct call *c)
 {
-	refuse(v, CONFLICT, pause_text(c->paused, c->arena), PAUSE_HINT);
-	v->paused = true;
+	refuse(c, CONFLICT, pause_text(c->paused, c->arena), PAUSE_HINT);
+	c->by_pause = true;
 }
 
-void refuse_held(struct verdict *v, const struct call *c, const struct task *t)
+void refuse_held(struct call *c, const struct task *t)
 {
-	refuse(v, CONFLICT, who_holds(t, c),
+	refuse(c, CONFLICT, who_holds(t, c),
 	       arena_printf(
 		       c->arena,
 		       "pawl next --claim takes another task; pawl lock status %.*s shows this lock",
 		       STRF(t->id)));
 }
 
-static void lost_lease(struct verdict *v, const struct call *c, const struct task *t)
+static void lost_lease(struct call *c, const struct task *t)
 {
-	refuse(v, LOST_LOCK,
-	       arena_printf(c->arena, "the lease on %.*s expired at %.*s", STRF(t->id),
-			    STRF(when_text(c->arena, t->lock.expires_at))),
+	refuse(c, LOST_LOCK,
+	       arena_printf(c->arena, "the lease on %.*s expired at %s", STRF(t->id),
+			    arena_cstr(c->arena, when_text(c->arena, t->lock.expires_at))),
 	       arena_printf(
 		       c->arena,
 		       "if no other agent has claimed it, resume: pawl claim %.*s --resume %lld",
 		       STRF(t->id), (long long)t->fence));
 }
 
-static void lost_to_another(struct verdict *v, const struct call *c, const struct task *t)
+static void lost_to_another(struct call *c, const struct task *t)
 {
-	refuse(v, LOST_LOCK,
-	       arena_printf(c->arena, "%.*s is held by %.*s%s %.*s, and %s", STRF(t->id),
+	refuse(c, LOST_LOCK,
+	       arena_printf(c->arena, "%.*s is held by %.*s%s %s, and %s", STRF(t->id),
 			    STRF(t->lock.holder),
 			    holds(t, c) ? " (in another run or worktree)" : "",
 			    arena_cstr(c->arena, until(t, c)),
@@ -187,43 +187,43 @@ static struct str no_lock_hint(const struct task *t, const struct call *c)
 	return way_out(t, c);
 }
 
-static void lost_to_nobody(struct verdict *v, const struct call *c, const struct task *t)
+static void lost_to_nobody(struct call *c, const struct task *t)
 {
 	if (c->proof.n && str_eq(t->over.token, c->proof))
-		refuse(v, LOST_LOCK,
+		refuse(c, LOST_LOCK,
 		       arena_printf(c->arena,
 				    "%.*s is %s, and its lock is gone: %.*s overrode it: %.*s",
 				    STRF(t->id), status_name(t->status), STRF(t->over.by),
 				    STRF(t->over.reason)),
 		       STR("pawl next --claim takes another task"));
 	else if (status_ended(t->status))
-		refuse(v, LOST_LOCK,
+		refuse(c, LOST_LOCK,
 		       arena_printf(c->arena, "%.*s is already %s, so nobody holds it", STRF(t->id),
 				    status_name(t->status)),
 		       STR("pawl next --claim takes another task"));
 	else
-		refuse(v, LOST_LOCK,
+		refuse(c, LOST_LOCK,
 		       arena_printf(c->arena, "%.*s is %s and not held by anyone%s", STRF(t->id),
 				    status_name(t->status),
 				    c->proof.n ? "; this token is stale" : ""),
 		       no_lock_hint(t, c));
 }
 
-void refuse_lost(struct verdict *v, const struct call *c, const struct task *t)
+void refuse_lost(struct call *c, const struct task *t)
 {
 	bool same = c->proof.n && str_eq(c->proof, t->lock.token);
 
 	if (lease_live(&t->lock, c->now))
-		lost_to_another(v, c, t);
+		lost_to_another(c, t);
 	else if (t->lock.expires_at && (same || holds(t, c)))
-		lost_lease(v, c, t);
+		lost_lease(c, t);
 	else
-		lost_to_nobody(v, c, t);
+		lost_to_nobody(c, t);
 }
 
-void refuse_subtasks(struct verdict *v, const struct call *c, const struct task *t)
+void refuse_subtasks(struct call *c, const struct task *t)
 {
-	refuse(v, INCOMPLETE_SUBTASKS,
+	refuse(c, INCOMPLETE_SUBTASKS,
 	       arena_printf(c->arena, "%.*s has %lld open sub-task%s", STRF(t->id),
 			    (long long)t->open_subs, t->open_subs == 1 ? "" : "s"),
 	       arena_printf(c->arena,

@@ -6,15 +6,14 @@
 
 #include "core/rules.h"
 
-void refuse_status(struct verdict *v, const struct call *c, const struct task *t, const char *what,
-		   unsigned from);
-void refuse_held(struct verdict *v, const struct call *c, const struct task *t);
+void refuse_status(struct call *c, const struct task *t, const char *what, unsigned from);
+void refuse_held(struct call *c, const struct task *t);
 /* Another holds it, and only an operator may do this over the lock. */
-void refuse_protected(struct verdict *v, const struct call *c, const struct task *t);
+void refuse_protected(struct call *c, const struct task *t);
 /* The queue is paused. */
-void refuse_paused(struct verdict *v, const struct call *c);
-void refuse_lost(struct verdict *v, const struct call *c, const struct task *t);
-void refuse_subtasks(struct verdict *v, const struct call *c, const struct task *t);
-void refuse(struct verdict *v, enum result code, struct str message, struct str hint);
+void refuse_paused(struct call *c);
+void refuse_lost(struct call *c, const struct task *t);
+void refuse_subtasks(struct call *c, const struct task *t);
+void refuse(struct call *c, enum result code, struct str message, struct str hint);
 
 #endif

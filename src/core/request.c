@@ -16,10 +16,11 @@ enum {
 	HELD = OP_HELD,
 	ENDS = OP_ENDS,
 	TASK = OP_TASK,
-	QUICK = OP_QUICK,
-	BATCH = OP_BATCH,
-	HEAVY = OP_HEAVY,
-	OWN = OP_OWN
+	OWN = OP_OWN,
+	REASON = OP_REASON,
+	FORCE = OP_FORCE,
+	NORMAL = 0,
+	QUICK = OP_QUICK
 };
 
 static const struct {
@@ -27,18 +28,24 @@ static const struct {
 	unsigned flags;
 } ops[] = {
 	[OP_NONE] = { "NONE", 0 },
-#define OP(number, name, flags) [OP_##name] = { #name, flags },
+#define OP(number, name, flags, role, timeout) [OP_##name] = { #name, (flags) | (timeout) },
 #include "core/op.def"
-#undef OP
 };
+
+#define KIND_NAME ARG_STR, NAME_MAX_BYTES
+#define KIND_TITLE ARG_STR, TITLE_MAX
+#define KIND_TEXT ARG_STR, TEXT_MAX
+#define KIND_INT ARG_INT, 0
+#define KIND_LIST ARG_LIST, 0
 
 static const struct {
 	uint8_t tag, kind;
+	uint32_t limit; /* bytes of a text */
 	const char *name;
 	size_t offset;
 } args[] = {
 #define ARG(tag, kind, name) \
-	[ARG_##name] = { tag, ARG_##kind, #name, offsetof(struct request, name) },
+	[ARG_##name] = { tag, KIND_##kind, #name, offsetof(struct request, name) },
 #include "core/request.def"
 #undef ARG
 };
@@ -96,14 +103,8 @@ const void *arg_of(const struct request *r, enum arg a)
 static const char *bad_text(const struct request *r, enum arg a, struct arena *arena)
 {
 	const struct str *s = arg_of(r, a);
-	size_t max = TEXT_MAX;
+	size_t max = args[a].limit;
 
-	if (a == ARG_title)
-		max = TITLE_MAX;
-	else if (a != ARG_description && a != ARG_acceptance && a != ARG_reason &&
-		 a != ARG_summary && a != ARG_text && a != ARG_unblock_action && a != ARG_extra &&
-		 a != ARG_append)
-		max = NAME_MAX_BYTES;
 	if (s->n > max)
 		return arena_printf(arena, "%s has %zu bytes; at most %zu are allowed", arg_name(a),
 				    s->n, max)
@@ -212,9 +213,7 @@ static const char *missing(const struct request *r)
 {
 	enum op op = r->op;
 	bool by_status = op == OP_STATUS;
-	bool reason = op == OP_BLOCK || op == OP_ESCALATE || op == OP_FAIL || op == OP_CANCEL ||
-		      op == OP_REWORK || op == OP_REOPEN || op == OP_LOCK_BREAK ||
-		      op == OP_EMERGENCY_ON;
+	bool reason = op_flags(op) & OP_REASON;
 	bool action = op == OP_BLOCK;
 
 	if (by_status && HAS(r, status)) {
@@ -270,7 +269,7 @@ static const char *bad_force(const struct request *r)
 {
 	if (!r->force)
 		return NULL;
-	if (!override_possible(r->op) && r->op != OP_RELEASE)
+	if (!(op_flags(r->op) & OP_FORCE) && r->op != OP_RELEASE)
 		return "force: this call cannot be forced";
 	if (r->explicit)
 		return "--force overrides a lock, --token proves to hold it: give one of them";

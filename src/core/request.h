@@ -18,12 +18,13 @@
 #define OP_BATCH 64u
 #define OP_HEAVY 128u
 #define OP_OWN 256u
+#define OP_REASON 512u
+#define OP_FORCE 1024u
 
 enum op {
 	OP_NONE = 0,
-#define OP(number, name, flags) OP_##name = (number),
+#define OP(number, name, flags, role, timeout) OP_##name = (number),
 #include "core/op.def"
-#undef OP
 	OP_END
 };
 
@@ -37,7 +38,9 @@ enum arg {
 	ARG_END
 };
 
-#define ARG_TYPE_STR struct str
+#define ARG_TYPE_NAME struct str
+#define ARG_TYPE_TITLE struct str
+#define ARG_TYPE_TEXT struct str
 #define ARG_TYPE_INT int64_t
 #define ARG_TYPE_LIST struct strs
 
@@ -76,7 +79,12 @@ const void *arg_of(const struct request *r, enum arg a);
 #define VIEW_MINE 16u    /* held by the caller, or planned for it */
 #define VIEW_PEOPLE 128u /* nothing else: one list, without archived tasks */
 #define VIEW_RELATED 32u /* show: sub-tasks, dependencies, attempts */
-#define VIEW_TREE 64u    /* the sub-tasks and dependencies of `id`, or of all open tasks */
+#define VIEW_CAN \
+	(1u      \
+	 << 20) /* without VIEW_BRIEF: with what the caller may do to each task (struct allowed) */
+#define VIEW_TREE 64u /* the sub-tasks and dependencies of `id`, or of all open tasks */
+#define VIEW_BRIEF \
+	65536u /* a claim, next, show: what a new holder reads besides the task (struct related) */
 
 /* The order of a list for people. */
 enum sort {
@@ -92,6 +100,7 @@ enum sort {
 };
 
 #define VIEW_SORT(sort) ((int64_t)(sort) << 8)
+#define VIEW_SORT_OF(view) ((view) >> 8 & 0xff)
 /* log_view: what the answer to a log leaves out or adds. `holder` and `type` select by agent and by kinds. */
 #define LOG_OF_TASKS 1u   /* without the events of locks of the whole queue */
 #define LOG_WITH_TASKS 2u /* tasks[]: the tasks that the events are about, as they are now */

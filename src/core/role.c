@@ -22,26 +22,10 @@ enum role role_parse(struct str text)
 	return ROLE_NONE;
 }
 
-/* An operation that is not listed needs ROLE_ADMIN, so a new one is closed until somebody decides. */
 static const enum role roles[OP_END] = {
-	[OP_SHOW] = ROLE_READER,        [OP_LIST] = ROLE_READER,
-	[OP_LOG] = ROLE_READER,         [OP_NEXT] = ROLE_READER,
-	[OP_OVERVIEW] = ROLE_READER,    [OP_LOCKS] = ROLE_READER,
-	[OP_LOCK_STATUS] = ROLE_READER, [OP_ID_PEEK] = ROLE_READER,
-	[OP_TYPED] = ROLE_READER,       [OP_EMERGENCY] = ROLE_READER,
-	[OP_ID_CLAIM] = ROLE_AGENT,     [OP_CREATE] = ROLE_AGENT,
-	[OP_TAKE] = ROLE_AGENT,         [OP_CLAIM] = ROLE_AGENT,
-	[OP_HEARTBEAT] = ROLE_AGENT,    [OP_RELEASE] = ROLE_AGENT,
-	[OP_BLOCK] = ROLE_AGENT,        [OP_ESCALATE] = ROLE_AGENT,
-	[OP_REVIEW] = ROLE_AGENT,       [OP_DONE] = ROLE_AGENT,
-	[OP_FAIL] = ROLE_AGENT,         [OP_COMMENT] = ROLE_AGENT,
-	[OP_UPDATE] = ROLE_AGENT,       [OP_DEPEND] = ROLE_AGENT,
-	[OP_UNDEPEND] = ROLE_AGENT,     [OP_STATUS] = ROLE_AGENT,
-	[OP_LOCK_ACQUIRE] = ROLE_AGENT, [OP_LOCK_RELEASE] = ROLE_AGENT,
-	[OP_UNBLOCK] = ROLE_REVIEWER,   [OP_APPROVE] = ROLE_REVIEWER,
-	[OP_REWORK] = ROLE_REVIEWER,    [OP_RETRY] = ROLE_REVIEWER,
-	[OP_REOPEN] = ROLE_REVIEWER,    [OP_CANCEL] = ROLE_REVIEWER,
-	[OP_ARCHIVE] = ROLE_REVIEWER,
+	[OP_NONE] = ROLE_ADMIN,
+#define OP(number, name, flags, role, timeout) [OP_##name] = ROLE_##role,
+#include "core/op.def"
 };
 
 /* The statuses in which an agent may take a manual lock: it could claim the task as well. */
@@ -54,7 +38,7 @@ static enum role higher(enum role a, enum role b)
 
 enum role role_for_op(enum op op)
 {
-	return roles[op] ? roles[op] : ROLE_ADMIN;
+	return roles[op];
 }
 
 enum role role_for(const struct request *rq)
@@ -89,9 +73,7 @@ enum role role_for_task(const struct request *rq, const struct task *t, bool own
 
 enum role role_for_parent(const struct task *t, struct str agent, int64_t now)
 {
-	bool held = lease_live(&t->lock, now) && !(t->status == BLOCKED && !t->lock.manual);
-
-	return held && !str_eq(t->lock.holder, agent) ? ROLE_REVIEWER : ROLE_AGENT;
+	return lease_held(t, now) && !str_eq(t->lock.holder, agent) ? ROLE_REVIEWER : ROLE_AGENT;
 }
 
 bool role_allows(enum role have, enum role need)

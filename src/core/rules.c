@@ -6,18 +6,21 @@
 #include "core/refuse.h"
 #include "core/update.h"
 
-/* Effects and conditions of an operation, besides the change of status. */
-#define CLEAR 1u   /* clears the lock */
-#define GUARD 2u   /* requires that all sub-tasks are Done or Canceled */
-#define MANUAL 4u  /* allowed from Ready, too, for the holder of a manual lock */
-#define FRESH 8u   /* resets the count of abandoned leases */
-#define FINISH 16u /* sets done_at */
-#define BLAME 32u  /* stores the reason in blocker_reason */
-#define SUMMED 64u /* stores the summary */
-#define BACK 128u /* hands work back: clears the lock, others need not wait, and updated_at stays */
+/* The effects that core/op.def explains. */
+enum {
+	CLEAR = 1,
+	GUARD = 2,
+	MANUAL = 4,
+	FRESH = 8,
+	FINISH = 16,
+	BLAME = 32,
+	SUMMED = 64,
+	BACK = 128,
+	SOLVED = 256
+};
 
 struct rule {
-	const char *what, *event;
+	const char *event; /* NULL: the operation is not a move */
 	unsigned from;
 	enum status to;
 	unsigned flags;
@@ -26,33 +29,25 @@ struct rule {
 #define ON(s) STATUS_BIT(s)
 
 static const struct rule rules[OP_END] = {
-	[OP_RELEASE] = { "release", "released", ON(IN_PROGRESS), READY, CLEAR | FRESH },
-	[OP_BLOCK] = { "block", "blocked", ON(IN_PROGRESS), BLOCKED, MANUAL | BLAME },
-	[OP_UNBLOCK] = { "unblock", "unblocked", ON(BLOCKED) | ON(NEEDS_HELP), IN_PROGRESS,
-			 BACK | FRESH },
-	[OP_ESCALATE] = { "escalate", "escalated", ON(IN_PROGRESS), NEEDS_HELP,
-			  CLEAR | MANUAL | BLAME },
-	[OP_REVIEW] = { "review", "review", ON(IN_PROGRESS), REVIEW,
-			CLEAR | GUARD | MANUAL | SUMMED },
-	[OP_APPROVE] = { "approve", "approved", ON(REVIEW), DONE, CLEAR | FINISH },
-	[OP_REWORK] = { "rework", "rework", ON(REVIEW), IN_PROGRESS, BACK | FRESH },
-	[OP_DONE] = { "done", "done", ON(IN_PROGRESS), DONE,
-		      CLEAR | GUARD | MANUAL | FINISH | SUMMED },
-	[OP_FAIL] = { "fail", "failed", ON(IN_PROGRESS), FAILED, CLEAR | MANUAL | BLAME },
-	[OP_RETRY] = { "retry", "retried", ON(FAILED), READY, CLEAR | FRESH },
-	[OP_REOPEN] = { "reopen", "reopened", ON(DONE) | ON(CANCELED), READY, CLEAR | FRESH },
-	[OP_CANCEL] = { "cancel", "canceled",
-			ON(BACKLOG) | ON(READY) | ON(IN_PROGRESS) | ON(BLOCKED) | ON(NEEDS_HELP) |
-				ON(REVIEW) | ON(FAILED),
-			CANCELED, CLEAR | BLAME },
+#define MOVE(number, name, flags, role, timeout, from, to, effects, event) \
+	[OP_##name] = { event, from, to, effects },
+#include "core/op.def"
 };
 
-void verdict_event(struct verdict *v, const struct call *c, const struct task *t, const char *name,
-		   int64_t from, struct str text)
+void call_reset(struct call *c)
+{
+	c->code = SUCCESS;
+	c->message = c->hint = c->warning = STR("");
+	c->repeated = c->changed = c->granted = c->by_pause = false;
+	c->n_events = 0;
+}
+
+void call_event(struct call *c, const struct task *t, const char *name, int64_t from,
+		struct str text)
 {
 	bool moved = from && from != t->status;
 
-	v->events[v->n_events++] = (struct event){
+	c->events[c->n_events++] = (struct event){
 		.name = str_c(name),
 		.task = t->id,
 		.agent = c->rq->agent,
@@ -64,16 +59,16 @@ void verdict_event(struct verdict *v, const struct call *c, const struct task *t
 	};
 }
 
-bool rules_free(const struct task *t, const struct call *c, struct verdict *v)
+bool rules_free(const struct task *t, struct call *c)
 {
 	if (c->rq->explicit && !lease_owned(&t->lock, c->proof, c->now))
-		refuse_lost(v, c, t);
+		refuse_lost(c, t);
 	else if (!override_needed(t, c) || c->rq->force)
 		return true;
-	else if (override_possible(c->rq->op) || c->rq->op == OP_STATUS)
-		refuse_protected(v, c, t);
+	else if (op_flags(c->rq->op) & OP_FORCE || c->rq->op == OP_STATUS)
+		refuse_protected(c, t);
 	else
-		refuse_held(v, c, t);
+		refuse_held(c, t);
 	return false;
 }
 
@@ -82,21 +77,33 @@ static unsigned starts_from(const struct rule *r, const struct task *t)
 	return r->from | (r->flags & MANUAL && t->lock.manual ? ON(READY) : 0);
 }
 
-static bool allowed(const struct rule *r, const struct task *t, const struct call *c, bool own,
-		    struct verdict *v)
+/* The command of a move: "release". */
+static const char *move_word(enum op op, struct arena *a)
 {
+	char *word = arena_cstr(a, str_c(op_name(op)));
+
+	for (char *p = word; *p; p++)
+		*p = (char)(*p | 0x20);
+	return word;
+}
+
+static bool allowed(enum op op, const struct task *t, struct call *c)
+{
+	const struct rule *r = &rules[op];
+	bool own = op_flags(op) & OP_OWN;
+
 	if (own && !lease_owned(&t->lock, c->proof, c->now)) {
-		refuse_lost(v, c, t);
+		refuse_lost(c, t);
 		return false;
 	}
 	if (!(starts_from(r, t) & STATUS_BIT(t->status))) {
-		refuse_status(v, c, t, r->what, r->from);
+		refuse_status(c, t, move_word(op, c->arena), r->from);
 		return false;
 	}
-	if (!own && !rules_free(t, c, v))
+	if (!own && !rules_free(t, c))
 		return false;
 	if (r->flags & GUARD && t->open_subs) {
-		refuse_subtasks(v, c, t);
+		refuse_subtasks(c, t);
 		return false;
 	}
 	return true;
@@ -137,30 +144,27 @@ static void set_fields(const struct rule *r, struct task *t, const struct call *
 }
 
 /* Edited, but as old as before: it goes where it was in the order. */
-static void handed_back(struct verdict *v, struct task *t)
+static void handed_back(struct call *c, struct task *t)
 {
 	t->version++;
-	v->changed = true;
+	c->changed = true;
 }
 
 /* The obstacle of an earlier attempt is gone: the work that goes to review has solved it or made it moot. */
-static void forget_reason(enum op op, struct task *t)
+static void forget_reason(struct task *t)
 {
-	if (op != OP_REVIEW && op != OP_DONE && op != OP_APPROVE && op != OP_REWORK &&
-	    op != OP_REOPEN)
-		return;
 	t->blocker_reason = t->unblock_action = STR("");
 	t->next_check = 0;
 }
 
-void verdict_edited(struct verdict *v, const struct call *c, struct task *t)
+void call_edited(struct call *c, struct task *t)
 {
 	t->version++;
 	t->updated_at = c->now;
-	v->changed = true;
+	c->changed = true;
 }
 
-static void move(enum op op, struct task *t, const struct call *c, struct verdict *v)
+static void move(enum op op, struct task *t, struct call *c)
 {
 	const struct rule *r = &rules[op];
 	bool own = lease_owned(&t->lock, c->proof, c->now);
@@ -170,19 +174,20 @@ static void move(enum op op, struct task *t, const struct call *c, struct verdic
 	int64_t from = t->status;
 
 	if (override_is(t, c))
-		override_note(t, c, v, (struct strs){ &(struct str){ "status", 6 }, 1 });
+		override_note(t, c, (struct strs){ &(struct str){ "status", 6 }, 1 });
 	set_fields(r, t, c);
-	forget_reason(op, t);
+	if (r->flags & SOLVED)
+		forget_reason(t);
 	if (own)
 		t->last = (struct last){ .op = op, .token = c->proof };
 	t->status = r->to;
 	if (r->flags & BACK)
-		handed_back(v, t);
+		handed_back(c, t);
 	else
-		verdict_edited(v, c, t);
-	verdict_event(v, c, t, r->event, from, words(op, t, c));
+		call_edited(c, t);
+	call_event(c, t, r->event, from, words(op, t, c));
 	if (comment.n)
-		verdict_event(v, c, t, "comment", 0, comment);
+		call_event(c, t, "comment", 0, comment);
 }
 
 /* Has this holder done the operation already? `last` remembers it after the lock has ended. A claim is not checked
@@ -201,14 +206,14 @@ static bool is_repeat(enum op op, const struct task *t, const struct call *c)
 	return did == (int64_t)op;
 }
 
-static void heartbeat(struct task *t, const struct call *c, struct verdict *v)
+static void heartbeat(struct task *t, struct call *c)
 {
 	if (!lease_owned(&t->lock, c->proof, c->now)) {
-		refuse_lost(v, c, t);
+		refuse_lost(c, t);
 		return;
 	}
 	if (t->status == BLOCKED) {
-		refuse(v, MISCONFIGURED,
+		refuse(c, MISCONFIGURED,
 		       arena_printf(c->arena, "%.*s is Blocked, so its lease cannot be renewed",
 				    STRF(t->id)),
 		       arena_printf(c->arena, "pawl unblock %.*s, then claim it again",
@@ -219,7 +224,7 @@ static void heartbeat(struct task *t, const struct call *c, struct verdict *v)
 	if (HAS(c->rq, pid))
 		lease_move(t, c->rq);
 	t->version++;
-	v->changed = v->granted = true;
+	c->changed = c->granted = true;
 }
 
 /* In a store of locks only, other programs write locks without tokens, so the name of the agent identifies the
@@ -232,49 +237,49 @@ static bool may_remove(const struct task *t, const struct call *c)
 			       : c->proof.n && str_eq(t->lock.token, c->proof);
 }
 
-static void unlock(struct task *t, const struct call *c, struct verdict *v)
+static void unlock(struct task *t, struct call *c)
 {
 	bool removable = may_remove(t, c);
 
 	if (!lease_live(&t->lock, c->now) && !removable) {
-		v->repeated = true;
+		c->repeated = true;
 		return;
 	}
 	if (!lease_owned(&t->lock, c->proof, c->now) && !removable) {
-		refuse_lost(v, c, t);
+		refuse_lost(c, t);
 		return;
 	}
 	t->last = (struct last){ .op = OP_LOCK_RELEASE, .token = c->proof };
 	lease_clear(t, c->now);
-	verdict_edited(v, c, t);
-	verdict_event(v, c, t, "unlocked", 0, c->rq->reason);
+	call_edited(c, t);
+	call_event(c, t, "unlocked", 0, c->rq->reason);
 }
 
-static void break_lock(struct task *t, const struct call *c, struct verdict *v)
+static void break_lock(struct task *t, struct call *c)
 {
 	struct str holder = t->lock.holder;
 
 	if (c->rq->explicit && !lease_owned(&t->lock, c->proof, c->now)) {
-		refuse_lost(v, c, t);
+		refuse_lost(c, t);
 		return;
 	}
 	if (!holder.n) {
-		v->repeated = true;
+		c->repeated = true;
 		return;
 	}
 	lease_hand_back(t, c->policy, c->now);
-	handed_back(v, t);
-	verdict_event(v, c, t, "lock_broken", 0,
-		      arena_printf(c->arena, "the lock of %.*s: %.*s", STRF(holder),
-				   STRF(c->rq->reason)));
+	handed_back(c, t);
+	call_event(c, t, "lock_broken", 0,
+		   arena_printf(c->arena, "the lock of %.*s: %.*s", STRF(holder),
+				STRF(c->rq->reason)));
 }
 
-static void comment(struct task *t, const struct call *c, struct verdict *v)
+static void comment(struct task *t, struct call *c)
 {
 	if (c->rq->explicit && !lease_owned(&t->lock, c->proof, c->now))
-		refuse_lost(v, c, t);
+		refuse_lost(c, t);
 	else
-		verdict_event(v, c, t, "comment", 0, c->rq->text);
+		call_event(c, t, "comment", 0, c->rq->text);
 }
 
 enum op rules_for_status(int64_t now, int64_t target)
@@ -301,6 +306,11 @@ enum op rules_for_status(int64_t now, int64_t target)
 	}
 }
 
+enum status rules_to(enum op op)
+{
+	return op == OP_CLAIM ? IN_PROGRESS : rules[op].to;
+}
+
 enum op rules_first_step(int64_t now)
 {
 	if (now == REVIEW)
@@ -308,36 +318,36 @@ enum op rules_first_step(int64_t now)
 	return now == BLOCKED || now == NEEDS_HELP ? OP_UNBLOCK : OP_NONE;
 }
 
-static void apply(enum op op, struct task *t, const struct call *c, struct verdict *v);
+static void apply(enum op op, struct task *t, struct call *c);
 
-static void to_status(struct task *t, const struct call *c, struct verdict *v)
+static void to_status(struct task *t, struct call *c)
 {
 	enum op op = rules_for_status(t->status, c->rq->status);
 	enum op first = op == OP_CLAIM ? rules_first_step(t->status) : OP_NONE;
 	int64_t version = t->version;
 
 	if (first == OP_REWORK && !c->rq->reason.n) {
-		refuse(v, USAGE, STR("taking a task back from Review needs a reason"),
+		refuse(c, USAGE, STR("taking a task back from Review needs a reason"),
 		       arena_printf(c->arena, "pawl status %.*s in-progress --reason TEXT",
 				    STRF(t->id)));
 		return;
 	}
 	if (first && c->paused) { /* before the first step: a refusal changes nothing */
-		refuse_paused(v, c);
+		refuse_paused(c);
 		return;
 	}
 	if (first)
-		apply(first, t, c, v);
-	if (v->code == SUCCESS)
-		apply(op, t, c, v);
-	if (v->changed)
+		apply(first, t, c);
+	if (c->code == SUCCESS)
+		apply(op, t, c);
+	if (c->changed)
 		t->version = version + 1; /* two steps are one change */
 }
 
-static void move_if_allowed(enum op op, struct task *t, const struct call *c, struct verdict *v)
+static void move_if_allowed(enum op op, struct task *t, struct call *c)
 {
-	if (allowed(&rules[op], t, c, op_flags(op) & OP_OWN, v))
-		move(op, t, c, v);
+	if (allowed(op, t, c))
+		move(op, t, c);
 }
 
 static bool takes_first(const struct task *t, const struct call *c)
@@ -347,81 +357,128 @@ static bool takes_first(const struct task *t, const struct call *c)
 }
 
 /* done --take: nobody has to claim a task that is finished already. */
-static void take_and_finish(struct task *t, const struct call *c, struct verdict *v)
+static void take_and_finish(struct task *t, struct call *c)
 {
-	struct call own = *c;
+	struct str proof = c->proof;
 	int64_t version = t->version;
 
 	if (t->open_subs) {
-		refuse_subtasks(v, c, t);
+		refuse_subtasks(c, t);
 		return;
 	}
-	acquire_claim(t, c, v);
-	if (v->code != SUCCESS)
+	acquire_claim(t, c);
+	if (c->code != SUCCESS)
 		return;
-	own.proof = c->fresh;
-	move(OP_DONE, t, &own, v);
-	v->granted = false;
+	c->proof = c->fresh;
+	move(OP_DONE, t, c);
+	c->proof = proof;
+	c->granted = false;
 	t->version = version + 1;
 }
 
 /* release --force: a task that its lost lock left In Progress. A live lock has to be broken first. */
-static void release_free(struct task *t, const struct call *c, struct verdict *v)
+static void release_free(struct task *t, struct call *c)
 {
 	if (t->status != IN_PROGRESS) {
-		refuse_status(v, c, t, "release", ON(IN_PROGRESS));
+		refuse_status(c, t, "release", ON(IN_PROGRESS));
 		return;
 	}
 	if (lease_live(&t->lock, c->now)) {
-		refuse_held(v, c, t);
-		v->hint = arena_printf(
+		refuse_held(c, t);
+		c->hint = arena_printf(
 			c->arena, "pawl lock break %.*s --reason TEXT ends this lock", STRF(t->id));
 		return;
 	}
-	move(OP_RELEASE, t, c, v);
+	move(OP_RELEASE, t, c);
 }
 
-static void apply(enum op op, struct task *t, const struct call *c, struct verdict *v)
+/* The checks; the queue changes the lists of both tasks. */
+static void depend(const struct task *t, struct call *c)
+{
+	if (!status_ended(t->status)) {
+		(void)rules_free(t, c);
+		return;
+	}
+	refuse(c, MISCONFIGURED,
+	       arena_printf(c->arena, "%.*s is %s, so its dependencies cannot change", STRF(t->id),
+			    status_name(t->status)),
+	       arena_printf(c->arena, "reopen it first: pawl reopen %.*s --reason TEXT",
+			    STRF(t->id)));
+}
+
+/* A locked task still has a holder: `lock cleanup` must clear a stale lock first. */
+static void archive(struct task *t, struct call *c)
+{
+	int64_t ended_at = t->done_at ? t->done_at : t->updated_at;
+
+	if (!(RULES_ARCHIVABLE & STATUS_BIT(t->status))) {
+		refuse(c, MISCONFIGURED,
+		       arena_printf(c->arena, "%.*s is %s and has not ended", STRF(t->id),
+				    status_name(t->status)),
+		       STR("only tasks that are Done, Failed or Canceled can be archived"));
+		return;
+	}
+	if (t->archived_at || t->lock.holder.n || c->now - ended_at < c->rq->older_than) {
+		c->repeated = true;
+		return;
+	}
+	/* a task that another program ended may be Done at a later time of that program's clock */
+	t->archived_at = c->now > t->done_at ? c->now : t->done_at;
+	t->version++;
+	c->changed = true;
+}
+
+static void apply(enum op op, struct task *t, struct call *c)
 {
 	switch (op) {
 	case OP_CLAIM:
-		acquire_claim(t, c, v);
+		acquire_claim(t, c);
 		return;
 	case OP_LOCK_ACQUIRE:
-		acquire_manual(t, c, v);
+		acquire_manual(t, c);
 		return;
 	case OP_HEARTBEAT:
-		heartbeat(t, c, v);
+		heartbeat(t, c);
 		return;
 	case OP_LOCK_RELEASE:
-		unlock(t, c, v);
+		unlock(t, c);
 		return;
 	case OP_LOCK_BREAK:
-		break_lock(t, c, v);
+		break_lock(t, c);
 		return;
 	case OP_STATUS:
-		to_status(t, c, v);
+		to_status(t, c);
 		return;
 	case OP_UPDATE:
-		update_apply(t, c, v);
+		update_apply(t, c);
 		return;
 	case OP_COMMENT:
-		comment(t, c, v);
+		comment(t, c);
+		return;
+	case OP_DEPEND:
+	case OP_UNDEPEND:
+		depend(t, c);
+		return;
+	case OP_REMOVE:
+		(void)rules_free(t, c);
+		return;
+	case OP_ARCHIVE:
+		archive(t, c);
 		return;
 	case OP_DONE:
 		if (takes_first(t, c))
-			take_and_finish(t, c, v);
+			take_and_finish(t, c);
 		else
-			move_if_allowed(op, t, c, v);
+			move_if_allowed(op, t, c);
 		return;
 	case OP_RELEASE:
 		if (c->rq->force && !lease_owned(&t->lock, c->proof, c->now))
-			release_free(t, c, v);
+			release_free(t, c);
 		else
-			move_if_allowed(op, t, c, v);
+			move_if_allowed(op, t, c);
 		return;
 	default:
-		move_if_allowed(op, t, c, v);
+		move_if_allowed(op, t, c);
 	}
 }
 
@@ -435,10 +492,11 @@ static bool is_held_already(enum op op, const struct task *t, const struct call 
 	return !claim || (t->status == IN_PROGRESS && !t->lock.manual);
 }
 
-void rules_apply(enum op op, struct task *t, const struct call *c, struct verdict *v)
+void rules_apply(enum op op, struct task *t, struct call *c)
 {
-	if ((rules[op].what || op == OP_STATUS) && is_repeat(op, t, c))
-		v->repeated = true;
-	else if (op != c->rq->op || is_held_already(op, t, c) || override_version(t, c, v))
-		apply(op, t, c, v);
+	call_reset(c);
+	if ((rules[op].event || op == OP_STATUS) && is_repeat(op, t, c))
+		c->repeated = true;
+	else if (op != c->rq->op || is_held_already(op, t, c) || override_version(t, c))
+		apply(op, t, c);
 }

@@ -1,6 +1,6 @@
 /*
  * rules: the conditions and effects of each operation, as one table and a few functions. They are pure: they take
- * a task and a call, and give a changed task and a verdict. A refusal changes nothing unless `changed` is set.
+ * a task and a call, change the task and put their decision into the call. A refusal changes nothing unless `changed` is set.
  *
  * Order of checks (doc/contract.md): first, is the call a repeat? If the operation needs a lock: lock, status,
  * guard. Otherwise: status, then a live lock of another agent.
@@ -11,6 +11,10 @@
 #include "core/event.h"
 #include "core/request.h"
 
+#define RULES_ARCHIVABLE (STATUS_BIT(DONE) | STATUS_BIT(FAILED) | STATUS_BIT(CANCELED))
+#define CALL_EVENTS 4
+
+/* One request on one task: what is asked, and what the policy decided. */
 struct call {
 	const struct request *rq;
 	const struct policy *policy;
@@ -19,19 +23,16 @@ struct call {
 	struct str fresh; /* hash of rq->new_token, or empty */
 	struct arena *arena;
 	const struct task *paused; /* the record of the pause; NULL: the queue is not paused */
-};
 
-#define VERDICT_EVENTS 4
-
-struct verdict {
+	/* the decision; call_begin() empties it */
 	enum result code;
 	struct str message, hint;
 	struct str warning;
 	bool repeated; /* nothing was done: an earlier call did it */
 	bool changed;  /* the caller must store the task */
 	bool granted;  /* the caller holds the lock now */
-	bool paused;   /* refused because the queue is paused */
-	struct event events[VERDICT_EVENTS];
+	bool by_pause; /* refused because the queue is paused */
+	struct event events[CALL_EVENTS];
 	size_t n_events;
 };
 
@@ -39,18 +40,23 @@ struct verdict {
 enum op rules_for_status(int64_t now, int64_t target);
 /* The operation that must come before a claim of a task with this status; OP_NONE: none. */
 enum op rules_first_step(int64_t now);
-/* Checks the operation and, if it is allowed, applies it. op: any operation on one existing task. */
-void rules_apply(enum op op, struct task *t, const struct call *c, struct verdict *v);
+/* The status that the operation leads to; 0: it changes no status, or more than one way is possible. */
+enum status rules_to(enum op op);
+/* Checks the operation and, if it is allowed, applies it. op: any operation on one existing task. Of depend, undepend and
+ * remove it makes the checks only: the queue makes the change, which concerns other tasks. */
+void rules_apply(enum op op, struct task *t, struct call *c);
 /* Clears a stale lock: it expired at least rq->older_than ago, its process is dead (`dead`), or its task has
  * ended. false: the lock is not stale and stays. */
-bool rules_cleanup(struct task *t, const struct call *c, bool dead, struct verdict *v);
+bool rules_cleanup(struct task *t, struct call *c, bool dead);
 /* For operations that need no lock (update, depend, approve): refuses an explicit token that is stale, and a task
  * under a live lock of another agent, unless the caller overrides it. The lock that `block` leaves on a task does not count. */
-bool rules_free(const struct task *t, const struct call *c, struct verdict *v);
-/* Marks the task as edited: raises its version, sets updated_at and v->changed. */
-void verdict_edited(struct verdict *v, const struct call *c, struct task *t);
+bool rules_free(const struct task *t, struct call *c);
+/* Empties the decision. rules_apply(), rules_cleanup() and the functions of typed.h that apply something do it themselves. */
+void call_reset(struct call *c);
+/* Marks the task as edited: raises its version, sets updated_at and c->changed. */
+void call_edited(struct call *c, struct task *t);
 /* Adds an event. `from`: the status before the change, or 0. */
-void verdict_event(struct verdict *v, const struct call *c, const struct task *t, const char *name,
-		   int64_t from, struct str text);
+void call_event(struct call *c, const struct task *t, const char *name, int64_t from,
+		struct str text);
 
 #endif

@@ -35,7 +35,7 @@ enum class_rank { EXPEDITE = 1, FIXED_DATE = 2, STANDARD = 3, INTANGIBLE = 4, CL
 #define ID_NUMBER_MAX INT64_C(1000000000000000)
 #define TITLE_MAX 500
 #define TEXT_MAX (256 * 1024)
-/* limit of names: agent, run, label, type, effort */
+/* limit of names: agent, run, label, type */
 #define NAME_MAX_BYTES 200
 #define LABELS_MAX 256
 #define DEPENDS_MAX 1000
@@ -80,7 +80,9 @@ struct notice {
 };
 
 struct task {
-	struct str id, title, description, acceptance, type, effort, parent, extra;
+	struct str id, title, description, acceptance, parent, extra;
+#define PLAIN(tag, part, name, limit, argument, help) struct str name;
+#include "core/task.def"
 	struct strs labels, depends;
 	int64_t status, class_rank, priority;
 	int64_t due, not_before, next_check;

@@ -120,26 +120,26 @@ static struct str acquire_again(const struct task *t, const struct call *c)
 	return arena_printf(c->arena, "acquire it again: pawl lock acquire %.*s", STRF(t->id));
 }
 
-static void lost(struct verdict *v, const struct call *c, const struct task *t)
+static void lost(struct call *c, const struct task *t)
 {
 	if (lease_live(&t->lock, c->now))
-		refuse(v, LOST_LOCK,
-		       arena_printf(c->arena, "%s, and %.*s",
+		refuse(c, LOST_LOCK,
+		       arena_printf(c->arena, "%s, and %s",
 				    c->proof.n ? "this token is stale" : "this call has no token",
 				    arena_cstr(c->arena, typed_holder(t, c->now, c->arena))),
 		       STR("pawl lock typed shows these locks; if you hold this one, pass its --token"));
 	else
-		refuse(v, LOST_LOCK,
+		refuse(c, LOST_LOCK,
 		       arena_printf(c->arena, "nobody holds %.*s any more", STRF(t->id)),
 		       acquire_again(t, c));
 }
 
-static void take(struct task *t, const struct call *c, struct verdict *v)
+static void take(struct task *t, struct call *c)
 {
 	const struct request *rq = c->rq;
 
 	if (lease_owned(&t->lock, c->fresh, c->now)) {
-		v->repeated = v->granted = true;
+		c->repeated = c->granted = true;
 		return;
 	}
 	lease_take(t, rq, c->fresh, HAS(rq, ttl) ? rq->ttl : c->policy->lock_ttl, c->now);
@@ -147,80 +147,80 @@ static void take(struct task *t, const struct call *c, struct verdict *v)
 	t->lock.user = rq->user;
 	t->lock.operation = rq->operation;
 	t->description = rq->description;
-	v->granted = true;
-	verdict_edited(v, c, t);
-	verdict_event(v, c, t, "locked", 0, rq->description.n ? rq->description : rq->operation);
+	c->granted = true;
+	call_edited(c, t);
+	call_event(c, t, "locked", 0, rq->description.n ? rq->description : rq->operation);
 }
 
-static void renew(struct task *t, const struct call *c, struct verdict *v)
+static void renew(struct task *t, struct call *c)
 {
 	if (!lease_owned(&t->lock, c->proof, c->now)) {
-		lost(v, c, t);
+		lost(c, t);
 		return;
 	}
 	lease_renew(t, HAS(c->rq, ttl) ? c->rq->ttl : t->lock.ttl, c->now);
 	t->version++;
-	v->changed = v->granted = true;
+	c->changed = c->granted = true;
 }
 
 /* Nothing is kept for the last holder, unlike with the lock of a task. */
-static void clear(struct task *t, const struct call *c, struct verdict *v, const char *event,
-		  struct str text)
+static void clear(struct task *t, struct call *c, const char *event, struct str text)
 {
 	lease_clear(t, c->now);
 	t->free_at = 0;
-	verdict_edited(v, c, t);
-	verdict_event(v, c, t, event, 0, text);
+	call_edited(c, t);
+	call_event(c, t, event, 0, text);
 }
 
-static void give_up(struct task *t, const struct call *c, struct verdict *v)
+static void give_up(struct task *t, struct call *c)
 {
 	if (!lease_live(&t->lock, c->now))
-		v->repeated = true;
+		c->repeated = true;
 	else if (!lease_owned(&t->lock, c->proof, c->now))
-		lost(v, c, t);
+		lost(c, t);
 	else
-		clear(t, c, v, "unlocked", c->rq->reason);
+		clear(t, c, "unlocked", c->rq->reason);
 }
 
-static void break_it(struct task *t, const struct call *c, struct verdict *v)
+static void break_it(struct task *t, struct call *c)
 {
 	struct str holder = t->lock.holder;
 
 	if (!holder.n)
-		v->repeated = true;
+		c->repeated = true;
 	else
-		clear(t, c, v, "lock_broken",
+		clear(t, c, "lock_broken",
 		      arena_printf(c->arena, "the lock of %.*s: %.*s", STRF(holder),
 				   STRF(c->rq->reason)));
 }
 
-void typed_apply(struct task *t, const struct call *c, struct verdict *v)
+void typed_apply(struct task *t, struct call *c)
 {
+	call_reset(c);
 	switch (c->rq->op) {
 	case OP_LOCK_ACQUIRE:
-		take(t, c, v);
+		take(t, c);
 		return;
 	case OP_HEARTBEAT:
-		renew(t, c, v);
+		renew(t, c);
 		return;
 	case OP_LOCK_RELEASE:
-		give_up(t, c, v);
+		give_up(t, c);
 		return;
 	default:
-		break_it(t, c, v);
+		break_it(t, c);
 	}
 }
 
 /* --- the emergency and the pause ------------------------------------------------------------------------------- */
 
-static void declare(struct task *t, const struct call *c, struct verdict *v, bool on,
-		    const char *event)
+static void declare(struct task *t, struct call *c, bool on, const char *event)
 {
 	const struct request *rq = c->rq;
 
+	call_reset(c);
 	if (on == (t->lock.holder.n > 0)) {
-		v->repeated = true;
+		c->repeated = true;
 		return;
 	}
 	t->lock = (struct lock){ 0 };
@@ -232,22 +232,22 @@ static void declare(struct task *t, const struct call *c, struct verdict *v, boo
 		t->blocker_reason = rq->reason;
 		t->summary = rq->text;
 	}
-	verdict_edited(v, c, t);
-	verdict_event(v, c, t, event, 0, rq->reason);
+	call_edited(c, t);
+	call_event(c, t, event, 0, rq->reason);
 }
 
-void emergency_apply(struct task *t, const struct call *c, struct verdict *v)
+void emergency_apply(struct task *t, struct call *c)
 {
 	bool on = c->rq->op == OP_EMERGENCY_ON;
 
-	declare(t, c, v, on, on ? "emergency_on" : "emergency_off");
+	declare(t, c, on, on ? "emergency_on" : "emergency_off");
 }
 
-void pause_apply(struct task *t, const struct call *c, struct verdict *v)
+void pause_apply(struct task *t, struct call *c)
 {
 	bool on = c->rq->op == OP_PAUSE;
 
-	declare(t, c, v, on, on ? "queue_paused" : "queue_resumed");
+	declare(t, c, on, on ? "queue_paused" : "queue_resumed");
 }
 
 struct str pause_text(const struct task *t, struct arena *a)
@@ -262,11 +262,13 @@ bool pause_concerns(const struct request *rq)
 	return op_flags(rq->op) & OP_TAKES && !typed_is(rq);
 }
 
-void emergency_refuse(const struct task *t, struct arena *a, struct verdict *v)
+void emergency_refuse(const struct task *t, struct call *c)
 {
-	refuse(v, API_ERROR,
-	       arena_printf(a, "the queue is read-only: %.*s declared an emergency at %.*s: %.*s",
-			    STRF(t->lock.holder), STRF(when_text(a, t->lock.acquired_at)),
+	refuse(c, API_ERROR,
+	       arena_printf(c->arena,
+			    "the queue is read-only: %.*s declared an emergency at %s: %.*s",
+			    STRF(t->lock.holder),
+			    arena_cstr(c->arena, when_text(c->arena, t->lock.acquired_at)),
 			    STRF(t->blocker_reason)),
 	       STR("pawl emergency status shows it; pawl emergency off ends it"));
 }

@@ -40,18 +40,18 @@ unsigned typed_bars(const struct request *rq, const struct policy *p);
 bool typed_changes(const struct request *rq);
 
 /* Applies lock acquire, lock release, lock break or heartbeat to a lock of the whole queue. */
-void typed_apply(struct task *t, const struct call *c, struct verdict *v);
+void typed_apply(struct task *t, struct call *c);
 /* "@maintenance is held by alice (import, user bob on h, pid 7) since …, for at most another …" */
 struct str typed_holder(const struct task *t, int64_t now, struct arena *a);
 /* While it is on, nobody gets a new lock of a task. */
-void pause_apply(struct task *t, const struct call *c, struct verdict *v);
+void pause_apply(struct task *t, struct call *c);
 /* "bob paused it at …: reason" */
 struct str pause_text(const struct task *t, struct arena *a);
 /* Can the pause concern the request? */
 bool pause_concerns(const struct request *rq);
 /* Declares or ends the emergency. During an emergency the queue refuses changes. */
-void emergency_apply(struct task *t, const struct call *c, struct verdict *v);
+void emergency_apply(struct task *t, struct call *c);
 /* The refusal of a change during an emergency. */
-void emergency_refuse(const struct task *t, struct arena *a, struct verdict *v);
+void emergency_refuse(const struct task *t, struct call *c);
 
 #endif

@@ -8,14 +8,18 @@
 #include "core/refuse.h"
 
 #define BIT(name) (UINT64_C(1) << ARG_##name)
-#define FIELDS                                                                                     \
-	(BIT(title) | BIT(description) | BIT(acceptance) | BIT(type) | BIT(effort) | BIT(labels) | \
-	 BIT(add_labels) | BIT(remove_labels) | BIT(due) | BIT(not_before) | BIT(delay) |          \
-	 BIT(extra) | BIT(class_rank) | BIT(priority) | BIT(append) | BIT(assignee))
+
+static const uint64_t fields = BIT(title) | BIT(description) | BIT(acceptance) | BIT(labels) |
+			       BIT(add_labels) | BIT(remove_labels) | BIT(due) | BIT(not_before) |
+			       BIT(delay) | BIT(extra) | BIT(class_rank) | BIT(priority) |
+			       BIT(append) | BIT(assignee)
+#define PLAIN(tag, part, name, limit, argument, help) | BIT(name)
+#include "core/task.def"
+	;
 
 bool update_any(const struct request *r)
 {
-	return r->has & (FIELDS | BIT(status) | BIT(parent));
+	return r->has & (fields | BIT(status) | BIT(parent));
 }
 
 /* Adds the members of `more` to `old`; null removes a member. */
@@ -77,8 +81,8 @@ void update_fields(struct task *t, const struct request *r, int64_t now, struct 
 	SET(title);
 	SET(description);
 	SET(acceptance);
-	SET(type);
-	SET(effort);
+#define PLAIN(tag, part, name, limit, argument, help) SET(name);
+#include "core/task.def"
 	SET(assignee);
 	SET(due);
 	SET(not_before);
@@ -105,16 +109,16 @@ static unsigned update_from(int64_t target)
 	return 0;
 }
 
-static bool status_allowed(const struct task *t, const struct call *c, struct verdict *v)
+static bool status_allowed(const struct task *t, struct call *c)
 {
 	int64_t target = c->rq->status;
 
 	if (!HAS(c->rq, status) || update_from(target) & STATUS_BIT(t->status))
 		return true;
 	if (update_from(target))
-		refuse_status(v, c, t, "this update", update_from(target));
+		refuse_status(c, t, "this update", update_from(target));
 	else
-		refuse(v, MISCONFIGURED,
+		refuse(c, MISCONFIGURED,
 		       arena_printf(c->arena, "update cannot move %.*s to %s", STRF(t->id),
 				    status_name(target)),
 		       arena_printf(c->arena,
@@ -124,17 +128,16 @@ static bool status_allowed(const struct task *t, const struct call *c, struct ve
 }
 
 /* In Progress → Ready is for a task that its lost lock left behind. A holder releases it. */
-static bool is_left(const struct task *t, const struct call *c, struct verdict *v)
+static bool is_left(const struct task *t, struct call *c)
 {
 	if (!HAS(c->rq, status) || t->status != IN_PROGRESS || !lease_live(&t->lock, c->now))
 		return true;
 	if (lease_owned(&t->lock, c->proof, c->now)) {
-		refuse_status(v, c, t, "that update",
-			      update_from(READY) & ~STATUS_BIT(IN_PROGRESS));
+		refuse_status(c, t, "that update", update_from(READY) & ~STATUS_BIT(IN_PROGRESS));
 		return false;
 	}
-	refuse_held(v, c, t);
-	v->hint = arena_printf(c->arena, "pawl lock break %.*s --reason TEXT ends this lock",
+	refuse_held(c, t);
+	c->hint = arena_printf(c->arena, "pawl lock break %.*s --reason TEXT ends this lock",
 			       STRF(t->id));
 	return false;
 }
@@ -151,7 +154,7 @@ static struct strs named(const struct request *r, struct arena *a)
 		{ BIT(class_rank), "class" },
 		{ BIT(description) | BIT(append), "description" },
 	};
-	uint64_t rest = r->has & (FIELDS | BIT(status) | BIT(parent));
+	uint64_t rest = r->has & (fields | BIT(status) | BIT(parent));
 	struct strs out = { 0 };
 
 	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
@@ -165,15 +168,15 @@ static struct strs named(const struct request *r, struct arena *a)
 	return out;
 }
 
-void update_apply(struct task *t, const struct call *c, struct verdict *v)
+void update_apply(struct task *t, struct call *c)
 {
 	bool over = override_is(t, c);
 	int64_t from = t->status;
 
-	if (!status_allowed(t, c, v) || !rules_free(t, c, v) || !is_left(t, c, v))
+	if (!status_allowed(t, c) || !rules_free(t, c) || !is_left(t, c))
 		return;
 	if (over)
-		override_note(t, c, v, named(c->rq, c->arena));
+		override_note(t, c, named(c->rq, c->arena));
 	update_fields(t, c->rq, c->now, c->arena);
 	if (HAS(c->rq, status))
 		t->status = c->rq->status;
@@ -182,6 +185,6 @@ void update_apply(struct task *t, const struct call *c, struct verdict *v)
 		if (!over)
 			lease_clear(t, c->now);
 	}
-	verdict_edited(v, c, t);
-	verdict_event(v, c, t, "updated", from, c->rq->reason);
+	call_edited(c, t);
+	call_event(c, t, "updated", from, c->rq->reason);
 }

@@ -11,6 +11,6 @@
 bool update_any(const struct request *r);
 void update_fields(struct task *t, const struct request *r, int64_t now, struct arena *a);
 /* The operation `update`. */
-void update_apply(struct task *t, const struct call *c, struct verdict *v);
+void update_apply(struct task *t, struct call *c);
 
 #endif

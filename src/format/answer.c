@@ -2,6 +2,8 @@
 #include "format/answer.h"
 
 #include "base/when.h"
+#include "core/can.h"
+#include "core/order.h"
 #include "format/event.h"
 #include "format/task.h"
 
@@ -24,12 +26,39 @@ static json_t *grant_json(const struct grant *g, int64_t now, struct arena *a)
 	return o;
 }
 
+static json_t *can_json(int64_t can)
+{
+	json_t *list = json_array();
+
+	for (int i = 1; i < WAY_END; i++)
+		if ((uint64_t)can & WAY_BIT(i))
+			json_array_append_new(list, json_string(way_name(i)));
+	return list;
+}
+
+json_t *answer_task_json(const struct answer *ans, const struct task *t, struct arena *a)
+{
+	const struct allowed *w = ans->allowed;
+	json_t *o = task_json(t, ans->now, a);
+
+	if (!ans->n_allowed ||
+	    (ans->n_tasks ? t < ans->tasks || t >= ans->tasks + ans->n_tasks : t != ans->task))
+		return o;
+	w += ans->n_tasks ? t - ans->tasks : 0;
+	if (w->position)
+		json_object_set_new(o, "position", json_integer(w->position));
+	set_text(o, "why", w->why);
+	set_text(o, "order", order_key(t, a));
+	json_object_set_new(o, "can", can_json(w->can));
+	return o;
+}
+
 static void tasks_json(json_t *o, const char *key, const struct answer *ans, struct arena *a)
 {
 	json_t *list = json_array();
 
 	for (size_t i = 0; i < ans->n_tasks; i++)
-		json_array_append_new(list, task_json(&ans->tasks[i], ans->now, a));
+		json_array_append_new(list, answer_task_json(ans, &ans->tasks[i], a));
 	json_object_set_new(o, key, list);
 }
 
@@ -272,7 +301,7 @@ json_t *answer_json(const struct answer *ans, struct arena *a)
 	json_object_set_new(o, "code", json_string(result_name(ans->code)));
 	if (ans->task || ans->code == NO_TASKS)
 		json_object_set_new(o, "task",
-				    ans->task ? task_json(ans->task, ans->now, a) : json_null());
+				    ans->task ? answer_task_json(ans, ans->task, a) : json_null());
 	holder_json(o, ans, a);
 	kind_json(o, ans, a);
 	notices_json(o, ans, a);

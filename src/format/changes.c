@@ -5,9 +5,10 @@
 #include "format/task.h"
 
 /* In the order of their display. */
-static const char *const fields[] = { "title",  "class",    "priority", "type",
-				      "effort", "labels",   "due",      "not_before",
-				      "parent", "assignee", NULL };
+static const char *const fields[] = { "title",  "class", "priority",
+#define PLAIN(tag, part, name, limit, argument, help) #name,
+#include "core/task.def"
+				      "labels", "due",   "not_before", "parent", "assignee", NULL };
 /* Too long for the log: only their names are kept. */
 static const char *const texts[] = { "description", "acceptance", "extra", NULL };
 

@@ -2,82 +2,30 @@
 
 #include "base/when.h"
 #include "format/changes.h"
-#include "format/pack.h"
 
-enum {
-	E_NAME = 1,
-	E_TASK = 2,
-	E_AGENT = 3,
-	E_RUN = 4,
-	E_TEXT = 5,
-	E_FENCE = 6,
-	E_FROM = 7,
-	E_TO = 8,
-	E_CHANGES = 9,
-	E_CURSOR = 100,
-	E_AT = 101
+/* The parts of an event, and when a member is packed. */
+#define STORED 1u
+#define PLACE 2u
+#define WHEN_STORED SHAPE_SOME
+#define WHEN_PLACE SHAPE_ALWAYS
+
+static const struct shape_member members[] = {
+#define EVENT(tag, part, kind, member) \
+	{ tag, SHAPE_##kind, WHEN_##part, part, 0, offsetof(struct event, member), 0, NULL },
+#include "core/event.def"
 };
 
-static void pack_some(struct buf *out, uint8_t tag, struct str s)
-{
-	if (s.n)
-		pack_str(out, tag, s);
-}
-
-static void pack_number(struct buf *out, uint8_t tag, int64_t v)
-{
-	if (v)
-		pack_int(out, tag, v);
-}
+const struct shape event_shape = SHAPE_OF(members, event);
 
 void event_pack(const struct event *e, struct buf *out)
 {
-	pack_some(out, E_NAME, e->name);
-	pack_some(out, E_TASK, e->task);
-	pack_some(out, E_AGENT, e->agent);
-	pack_some(out, E_RUN, e->run);
-	pack_some(out, E_TEXT, e->text);
-	pack_number(out, E_FENCE, e->fence);
-	pack_number(out, E_FROM, e->from);
-	pack_number(out, E_TO, e->to);
-	pack_some(out, E_CHANGES, e->changes);
+	shape_pack(&event_shape, STORED, e, out);
 }
 
 int event_unpack(struct str bytes, struct event *out)
 {
-	const struct pack_slot slots[] = {
-		[E_NAME - 1] = { &out->name, NULL },       [E_TASK - 1] = { &out->task, NULL },
-		[E_AGENT - 1] = { &out->agent, NULL },     [E_RUN - 1] = { &out->run, NULL },
-		[E_TEXT - 1] = { &out->text, NULL },       [E_FENCE - 1] = { NULL, &out->fence },
-		[E_FROM - 1] = { NULL, &out->from },       [E_TO - 1] = { NULL, &out->to },
-		[E_CHANGES - 1] = { &out->changes, NULL },
-	};
-
 	*out = (struct event){ 0 };
-	return unpack_slots(bytes, slots, E_CHANGES);
-}
-
-void event_pack_placed(const struct event *e, struct buf *out)
-{
-	event_pack(e, out);
-	pack_str(out, E_CURSOR, e->cursor);
-	pack_int(out, E_AT, e->at);
-}
-
-int event_unpack_placed(struct str bytes, struct event *out)
-{
-	struct unpack u = { bytes };
-	struct str value;
-	uint8_t tag;
-	int r = event_unpack(bytes, out);
-
-	while (r >= 0 && (r = unpack_next(&u, &tag, &value)) > 0) {
-		if (tag == E_CURSOR)
-			out->cursor = value;
-		else if (tag == E_AT)
-			r = unpack_int(value, &out->at);
-	}
-	return r;
+	return shape_unpack(&event_shape, STORED, bytes, out, NULL);
 }
 
 static void set_text(json_t *o, const char *key, struct str s)

@@ -8,12 +8,12 @@
 
 #include "base/buf.h"
 #include "core/event.h"
+#include "format/shape.h"
 
 void event_pack(const struct event *e, struct buf *out);
 int event_unpack(struct str bytes, struct event *out);
-/* The same with the event's place in the log (cursor, at), which a store keeps beside the bytes. */
-void event_pack_placed(const struct event *e, struct buf *out);
-int event_unpack_placed(struct str bytes, struct event *out);
+/* With the event's place in the log (cursor, at), which a store keeps beside the bytes. */
+extern const struct shape event_shape;
 json_t *event_json(const struct event *e, struct arena *a);
 
 #endif

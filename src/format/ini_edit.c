@@ -46,10 +46,12 @@ static void add_changed(struct buf *b, struct str line, struct str value)
 			break;
 	buf_add(b, line.p, start);
 	buf_adds(b, value);
-	if (comment < line.n)
-		buf_addf(b, " %.*s", STRF(str_n(line.p + comment, line.n - comment)));
-	else
+	if (comment < line.n) {
+		buf_addc(b, ' ');
+		buf_add(b, line.p + comment, line.n - comment);
+	} else {
 		buf_adds(b, end);
+	}
 	buf_addc(b, '\n');
 }
 

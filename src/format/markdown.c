@@ -112,9 +112,11 @@ void task_md_write(const struct task *t, const struct event *comments, size_t n,
 }
 
 /* In the order of the form. */
-static const char *const editable[] = { "title",  "status",  "class",     "priority", "labels",
-					"type",   "effort",  "assignee",  "due",      "not_before",
-					"parent", "depends", "acceptance" };
+static const char *const editable[] = { "title",     "status", "class",      "priority", "labels",
+#define PLAIN(tag, part, name, limit, argument, help) #name,
+#include "core/task.def"
+					"assignee",  "due",    "not_before", "parent",   "depends",
+					"acceptance" };
 
 #define EDITABLE (sizeof(editable) / sizeof(*editable))
 

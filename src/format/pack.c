@@ -52,6 +52,18 @@ void pack_int(struct buf *b, uint8_t tag, int64_t v)
 	buf_add(b, bytes, n + 2);
 }
 
+void pack_wrap(struct buf *b, uint8_t tag, size_t at)
+{
+	uint8_t head[11] = { tag };
+	size_t size = b->n - at, n = 1 + put_varint(head + 1, size);
+
+	buf_add(b, head, n); /* makes room */
+	if (b->full)
+		return;
+	memmove(b->p + at + n, b->p + at, size);
+	memcpy(b->p + at, head, n);
+}
+
 int unpack_next(struct unpack *u, uint8_t *tag, struct str *value)
 {
 	uint64_t n;
@@ -76,31 +88,4 @@ int unpack_int(struct str value, int64_t *out)
 		return -EBADMSG;
 	*out = (int64_t)(v >> 1) ^ -(int64_t)(v & 1);
 	return 0;
-}
-
-void pack_slots(struct buf *b, const struct pack_slot *slots, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (slots[i].text)
-			pack_str(b, (uint8_t)(i + 1), *slots[i].text);
-		else
-			pack_int(b, (uint8_t)(i + 1), *slots[i].number);
-}
-
-int unpack_slots(struct str bytes, const struct pack_slot *slots, size_t n)
-{
-	struct unpack u = { bytes };
-	struct str value;
-	uint8_t tag;
-	int r;
-
-	while ((r = unpack_next(&u, &tag, &value)) > 0) {
-		if (!tag || tag > n)
-			continue; /* a field of a newer pawl, or of a list */
-		if (slots[tag - 1].text)
-			*slots[tag - 1].text = value;
-		else if (unpack_int(value, slots[tag - 1].number))
-			return -EBADMSG;
-	}
-	return r;
 }

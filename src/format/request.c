@@ -96,6 +96,38 @@ int request_unpack(struct str bytes, struct request *out, struct arena *a)
 	return r < 0 || !out->op ? -EBADMSG : 0;
 }
 
+/* --- the rules of a queue ------------------------------------------------------------------------- */
+
+#define P(tag, kind, member)                                                                  \
+	{                                                                                     \
+		tag, SHAPE_##kind, SHAPE_SOME, 0, 0, offsetof(struct policy, member), 0, NULL \
+	}
+
+static const struct shape_member policy_members[] = {
+	P(1, INT, lease),           P(2, INT, lease_min),       P(3, INT, lease_max),
+	P(4, INT, lock_ttl),        P(5, INT, max_abandoned),   P(6, BOOL, keep_abandoned),
+	P(7, BOOL, ignore_depends), P(8, BOOL, claim_creates),  P(9, BOOL, untyped),
+	P(10, BOOL, locks_only),    P(11, BOOL, offer_parents), P(12, INT, warn_after),
+	P(13, INT, handback),
+};
+
+const struct shape policy_shape = SHAPE_OF(policy_members, policy);
+
+bool policy_sane(const struct policy *p)
+{
+	for (size_t i = 0; i < policy_shape.n; i++) {
+		const struct shape_member *m = &policy_members[i];
+		const void *at = (const char *)p + m->offset;
+
+		if (m->kind == SHAPE_INT &&
+		    (*(const int64_t *)at < 0 || *(const int64_t *)at > EXACT_MAX))
+			return false;
+	}
+	return true;
+}
+
+/* --- JSON ------------------------------------------------------------------------------------------ */
+
 static json_t *arg_json(const struct request *r, enum arg a)
 {
 	const void *p = arg_of(r, a);

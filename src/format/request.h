@@ -8,9 +8,14 @@
 
 #include "base/buf.h"
 #include "core/request.h"
+#include "format/shape.h"
 
 void request_pack(const struct request *r, struct buf *out);
 int request_unpack(struct str bytes, struct request *out, struct arena *a); /* -EBADMSG */
+/* The rules of a queue, by tag: other versions of pawl may know more or fewer of them. */
+extern const struct shape policy_shape;
+/* Could a queue have these rules? Larger numbers could overflow when the current time is added. */
+bool policy_sane(const struct policy *p);
 /* For people and histories, without tokens. */
 json_t *request_json(const struct request *r);
 

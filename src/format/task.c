@@ -1,38 +1,44 @@
 #include "format/task.h"
 
-#include <errno.h>
-
-#include "format/pack.h"
 #include "base/when.h"
 #include "core/lease.h"
 
 #define PART_MAX (32u << 20)
 
-static void pack_field(const struct field *f, const void *p, struct buf *out)
-{
-	const struct strs *list = p;
+#define KIND_STR SHAPE_STR, SHAPE_SOME
+#define KIND_JSON SHAPE_STR, SHAPE_SOME
+#define KIND_INT SHAPE_INT, SHAPE_SOME
+#define KIND_TIME SHAPE_INT, SHAPE_SOME
+#define KIND_DATE SHAPE_INT, SHAPE_SOME
+#define KIND_LIST SHAPE_LIST, SHAPE_SOME
+#define KIND_STATUS SHAPE_RANK, SHAPE_SOME
+#define KIND_CLASS SHAPE_RANK, SHAPE_SOME
+/* Other code relies on a status and a class that exist. */
+#define END_STR 0
+#define END_JSON 0
+#define END_INT 0
+#define END_TIME 0
+#define END_DATE 0
+#define END_LIST LIST_UNPACK_MAX
+#define END_STATUS STATUS_END
+#define END_CLASS CLASS_END
 
-	switch (f->kind) {
-	case FIELD_STR:
-	case FIELD_JSON:
-		if (((const struct str *)p)->n)
-			pack_str(out, f->tag, *(const struct str *)p);
-		break;
-	case FIELD_LIST:
-		for (size_t i = 0; i < list->n; i++)
-			pack_str(out, f->tag, list->v[i]);
-		break;
-	default:
-		if (*(const int64_t *)p)
-			pack_int(out, f->tag, *(const int64_t *)p);
-	}
-}
+static const struct shape_member members[] = {
+#define FIELD(tag, part, kind, member, name, shown, limit, uses) \
+	{ tag, KIND_##kind, part, END_##kind, offsetof(struct task, member), 0, NULL },
+#include "core/task.def"
+};
+
+const struct shape task_shape = SHAPE_OF(members, task);
 
 void task_pack(const struct task *t, unsigned parts, struct buf *out)
 {
-	for (size_t i = 0; i < N_FIELDS; i++)
-		if (field_table[i].part & parts)
-			pack_field(&field_table[i], field_of(&field_table[i], t), out);
+	shape_pack(&task_shape, parts, t, out);
+}
+
+int task_unpack(struct str bytes, struct task *out, struct arena *a)
+{
+	return shape_unpack(&task_shape, HOT | BODY, bytes, out, a);
 }
 
 struct str task_part(const struct task *t, unsigned part, struct arena *a)
@@ -64,92 +70,6 @@ bool task_same(const struct task *a, const struct task *b, unsigned parts)
 			return false;
 	}
 	return true;
-}
-
-/* The tags in the table ascend from 1, with few gaps: the field is at its tag, or a little before. */
-static const struct field *by_tag(uint8_t tag)
-{
-	size_t i = tag < N_FIELDS ? tag : N_FIELDS;
-
-	while (i && field_table[i - 1].tag > tag)
-		i--;
-	return i && field_table[i - 1].tag == tag ? &field_table[i - 1] : NULL;
-}
-
-/* Refuses a status or a class that does not exist: other code relies on valid ones. */
-static int unpack_number(const struct field *f, struct str value, int64_t *out)
-{
-	int64_t end = f->kind == FIELD_STATUS  ? STATUS_END
-		      : f->kind == FIELD_CLASS ? CLASS_END
-					       : INT64_MAX;
-
-	if (unpack_int(value, out))
-		return -EBADMSG;
-	return end != INT64_MAX && (*out <= 0 || *out >= end) ? -EBADMSG : 0;
-}
-
-/* The number of fields with this tag that follow. */
-static size_t count_tag(struct unpack u, uint8_t tag)
-{
-	struct str value;
-	uint8_t other;
-	size_t n = 0;
-
-	while (unpack_next(&u, &other, &value) > 0)
-		n += other == tag;
-	return n;
-}
-
-/* The list with room for `more` items, so that unpacking copies the list only once. */
-static struct strs list_room(struct strs list, size_t more, struct arena *a)
-{
-	struct strs out = { arena_array(a, struct str, list.n + more), list.n };
-
-	for (size_t i = 0; i < list.n; i++)
-		out.v[i] = list.v[i];
-	return out;
-}
-
-/* Adds an item. more: the number of items from this one on, at the first item of the list; else 0. */
-static int unpack_item(struct strs *list, struct str value, size_t more, struct arena *a)
-{
-	if (list->n + more > LIST_UNPACK_MAX)
-		return -EBADMSG;
-	if (more)
-		*list = list_room(*list, more, a);
-	list->v[list->n++] = value;
-	return 0;
-}
-
-int task_unpack(struct str bytes, struct task *out, struct arena *a)
-{
-	bool seen[N_FIELDS] = { false };
-	struct unpack u = { bytes };
-	struct str value;
-	uint8_t tag;
-	int r;
-
-	while ((r = unpack_next(&u, &tag, &value)) > 0) {
-		const struct field *f = by_tag(tag);
-		void *p = f ? field_at(f, out) : NULL;
-		bool again;
-
-		if (!f)
-			continue;
-		again = seen[f - field_table];
-		seen[f - field_table] = true;
-		if (f->kind == FIELD_LIST)
-			r = unpack_item(p, value, again ? 0 : 1 + count_tag(u, tag), a);
-		else if (again)
-			r = -EBADMSG; /* only a list may repeat its tag */
-		else if (f->kind == FIELD_STR || f->kind == FIELD_JSON)
-			*(struct str *)p = value;
-		else
-			r = unpack_number(f, value, p);
-		if (r < 0)
-			return r;
-	}
-	return r;
 }
 
 static json_t *list_json(const struct strs *list)
@@ -266,6 +186,10 @@ json_t *task_json(const struct task *t, int64_t now, struct arena *a)
 		if (v)
 			json_object_set_new(o, f->name, v);
 	}
+	if (lease_held(t, now))
+		json_object_set_new(o, "held", json_true());
+	if (status_ended(t->status))
+		json_object_set_new(o, "ended", json_true());
 	json_object_set_new(o, "lock", lock_json(t, now, a));
 	return o;
 }

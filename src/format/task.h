@@ -9,7 +9,9 @@
 
 #include "base/buf.h"
 #include "core/field.h"
+#include "format/shape.h"
 
+extern const struct shape task_shape;
 void task_pack(const struct task *t, unsigned parts, struct buf *out);
 /* Sets the fields of *out that `bytes` has; strings point into `bytes`, lists are in `a`. 0, or -EBADMSG. */
 int task_unpack(struct str bytes, struct task *out, struct arena *a);

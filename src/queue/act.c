@@ -10,6 +10,18 @@
 
 #define RECORD_MAX (16u << 20)
 
+void act_begin(struct act *w, struct edit *e)
+{
+	w->call.now = e->now;
+	w->call.paused = NULL;
+	w->e = e;
+	w->tasks = NULL;
+	w->guard = w->guard_was = 0;
+	w->given_back = (struct strs){ 0 };
+	w->writes = 0;
+	w->nameless = w->keep = false;
+}
+
 int act_refuse(struct act *w, enum result code, struct str message, struct str hint)
 {
 	answer_fail(w->ans, code, message, hint);
@@ -21,9 +33,9 @@ int act_role(struct act *w, const struct loaded *l)
 	const struct lock *lock = &l->task.lock;
 	bool own = lease_owned(lock, w->call.proof, w->e->now) ||
 		   lease_owned(lock, w->call.fresh, w->e->now);
-	enum role need = role_for_task(w->rq, &l->task, own);
+	enum role need = role_for_task(w->call.rq, &l->task, own);
 
-	return role_refuse(w->rq->role, need, w->ans, w->arena) == SUCCESS ? 0 : REFUSED;
+	return role_refuse(w->call.rq->role, need, w->ans, w->call.arena) == SUCCESS ? 0 : REFUSED;
 }
 
 struct answer *not_found(struct answer *ans, struct str id, struct arena *a)
@@ -43,7 +55,7 @@ static struct loaded *loaded_find(struct act *w, struct str key)
 
 static struct loaded *loaded_add(struct act *w, struct str key)
 {
-	struct loaded *l = arena_new(w->arena, struct loaded);
+	struct loaded *l = arena_new(w->call.arena, struct loaded);
 
 	l->key = key;
 	l->next = w->tasks;
@@ -62,10 +74,10 @@ int act_load_key(struct act *w, struct str key, struct loaded **out)
 		return 0;
 	r = edit_get(w->e, key, &rec);
 	if (!r)
-		r = task_of(rec, &t, w->arena);
+		r = task_of(rec, &t, w->call.arena);
 	if (r)
 		return r;
-	*out = loaded_add(w, arena_str(w->arena, key));
+	*out = loaded_add(w, arena_str(w->call.arena, key));
 	(*out)->rec = rec;
 	(*out)->task = t;
 	(*out)->old = (*out)->task;
@@ -75,16 +87,16 @@ int act_load_key(struct act *w, struct str key, struct loaded **out)
 
 int act_load(struct act *w, struct str id, struct loaded **out)
 {
-	struct str key = task_key(w->arena, id);
+	struct str key = task_key(w->call.arena, id);
 	struct record *rec;
 	int r = act_load_key(w, key, out);
 
 	if (r == BAD) {
 		r = edit_get(w->e, key, &rec);
-		return r ? r : (bad_refuse(w->ans, rec, w->arena), BAD);
+		return r ? r : (bad_refuse(w->ans, rec, w->call.arena), BAD);
 	}
 	if (r > 0)
-		not_found(w->ans, id, w->arena);
+		not_found(w->ans, id, w->call.arena);
 	return r;
 }
 
@@ -98,7 +110,7 @@ struct loaded *act_new_key(struct act *w, struct str key, struct str id)
 
 struct loaded *act_new(struct act *w, struct str id)
 {
-	struct loaded *l = act_new_key(w, task_key(w->arena, id), id);
+	struct loaded *l = act_new_key(w, task_key(w->call.arena, id), id);
 
 	l->dirty = true;
 	return l;
@@ -110,7 +122,7 @@ static struct str packed(struct act *w, const struct task *t, unsigned part)
 	struct str out;
 
 	task_pack(t, part, &b);
-	out = arena_str(w->arena, buf_str(&b));
+	out = arena_str(w->call.arena, buf_str(&b));
 	buf_free(&b);
 	return out;
 }
@@ -129,27 +141,27 @@ static void put_body(struct act *w, const struct loaded *l, struct record *rec)
 
 const char *act_fault(struct act *w, const struct loaded *l)
 {
-	return task_fault(&l->task, l->key, w->arena);
+	return task_fault(&l->task, l->key, w->call.arena);
 }
 
 /* pawl must not write a record that it would reject itself: no later call could change that record. */
 static int refuse_unusable(struct act *w, const struct loaded *l, const char *fault)
 {
-	struct str id = bad_name(l->key, w->arena);
+	struct str id = bad_name(l->key, w->call.arena);
 
 	*w->ans = (struct answer){ .now = w->ans->now };
 	return act_refuse(
 		w, MISCONFIGURED,
-		arena_printf(w->arena,
-			     "%.*s cannot be changed: the new record could not be used: %s",
-			     STRF(bad_shown(l->key, w->arena)), fault),
-		arena_printf(w->arena, "nothing was changed; pawl remove %.*s --force removes it",
-			     STRF(id)));
+		arena_printf(w->call.arena,
+			     "%s cannot be changed: the new record could not be used: %s",
+			     arena_cstr(w->call.arena, bad_shown(l->key, w->call.arena)), fault),
+		arena_printf(w->call.arena,
+			     "nothing was changed; pawl remove %.*s --force removes it", STRF(id)));
 }
 
 static int check_put(struct act *w, const struct loaded *l)
 {
-	const char *fault = growth_fault(&l->task, w->arena);
+	const char *fault = growth_fault(&l->task, w->call.arena);
 
 	if (fault)
 		return act_refuse(w, USAGE, str_c(fault),
@@ -160,7 +172,7 @@ static int check_put(struct act *w, const struct loaded *l)
 
 static void put(struct act *w, struct loaded *l)
 {
-	struct record *rec = arena_new(w->arena, struct record);
+	struct record *rec = arena_new(w->call.arena, struct record);
 
 	if (!status_ended(l->task.status) && l->task.status != FAILED)
 		l->task.archived_at = 0; /* it was reopened */
@@ -171,7 +183,7 @@ static void put(struct act *w, struct loaded *l)
 	};
 	put_body(w, l, rec);
 	if (l->task.status)
-		order_index(&l->task, &rec->ix, w->arena);
+		order_index(&l->task, &rec->ix, w->call.arena);
 	else
 		rec->ix.token = l->task.lock.token; /* keeps a store from resetting its clock */
 	edit_put(w->e, rec);
@@ -194,7 +206,7 @@ static int update_parent(struct act *w, struct loaded *l)
 
 	if (!l->task.parent.n)
 		return 0;
-	r = act_load_key(w, task_key(w->arena, l->task.parent), &parent);
+	r = act_load_key(w, task_key(w->call.arena, l->task.parent), &parent);
 	if (r)
 		return r < 0 ? r : 0; /* a missing or bad parent has no count to update */
 	parent->dirty |= graph_sub_moved(&parent->task, l->was, l->task.status);
@@ -217,7 +229,7 @@ static int add_key(const struct record *r, void *ctx)
 
 int act_keys(struct act *w, const struct query *q, struct strs *keys)
 {
-	struct keys k = { w->arena, keys };
+	struct keys k = { w->call.arena, keys };
 
 	return edit_scan(w->e, q, add_key, &k);
 }
@@ -235,10 +247,10 @@ int number_get(struct act *w, struct str key, int64_t *n)
 
 void number_put(struct act *w, struct str key, int64_t n)
 {
-	struct record *rec = arena_new(w->arena, struct record);
+	struct record *rec = arena_new(w->call.arena, struct record);
 
 	rec->key = key;
-	rec->hot = arena_printf(w->arena, "%lld", (long long)n);
+	rec->hot = arena_printf(w->call.arena, "%lld", (long long)n);
 	edit_put(w->e, rec);
 	w->writes++;
 }
@@ -248,7 +260,7 @@ struct str gone_key(struct act *w, const struct loaded *l)
 	struct str id = l->key;
 
 	(void)str_cut(&id, '/');
-	return arena_printf(w->arena, "gone/%.*s", STRF(id));
+	return arena_printf(w->call.arena, "gone/%.*s", STRF(id));
 }
 
 static int update_dependents(struct act *w, struct loaded *l)
@@ -269,7 +281,7 @@ static int update_dependents(struct act *w, struct loaded *l)
 			break;
 		d->dirty |= graph_dep_moved(&d->task, l->was, l->task.status);
 		if (l->task.status == CANCELED &&
-		    graph_settle(&d->task, l->task.id, w->e->now, w->arena)) {
+		    graph_settle(&d->task, l->task.id, w->e->now, w->call.arena)) {
 			d->task.version++;
 			act_log(w, d, "needs_help", d->task.blocker_reason);
 		}
@@ -322,8 +334,8 @@ void act_event(struct act *w, const struct event *ev)
 	struct buf b = BUF_MAX(RECORD_MAX);
 
 	event_pack(ev, &b);
-	edit_log(w->e, ev->task.n ? task_key(w->arena, ev->task) : STR(""),
-		 arena_str(w->arena, buf_str(&b)));
+	edit_log(w->e, ev->task.n ? task_key(w->call.arena, ev->task) : STR(""),
+		 arena_str(w->call.arena, buf_str(&b)));
 	buf_free(&b);
 	w->writes++;
 }
@@ -332,8 +344,8 @@ void act_log(struct act *w, struct loaded *l, const char *name, struct str text)
 {
 	const struct event ev = { .name = str_c(name),
 				  .task = l->task.id,
-				  .agent = w->rq->agent,
-				  .run = w->rq->run,
+				  .agent = w->call.rq->agent,
+				  .run = w->call.rq->run,
 				  .text = text,
 				  .fence = l->task.fence,
 				  .from = l->logged != l->task.status ? l->logged : 0,
@@ -345,13 +357,13 @@ void act_log(struct act *w, struct loaded *l, const char *name, struct str text)
 
 struct grant *act_grant(struct act *w, const struct loaded *l)
 {
-	struct grant *g = arena_new(w->arena, struct grant);
+	struct grant *g = arena_new(w->call.arena, struct grant);
 
 	g->fence = l->task.fence;
 	g->expires_at = l->task.lock.expires_at;
 	g->ttl = l->task.lock.ttl;
 	if (w->call.fresh.n && str_eq(w->call.fresh, l->task.lock.token))
-		g->token = w->rq->new_token;
+		g->token = w->call.rq->new_token;
 	return g;
 }
 
@@ -359,29 +371,31 @@ void act_answer(struct act *w, struct loaded *l)
 {
 	const struct notice *over = &l->task.over;
 
-	w->ans->task = arena_new(w->arena, struct task);
+	w->ans->task = arena_new(w->call.arena, struct task);
 	*w->ans->task = l->task;
 	if (!over->by.n || !w->call.proof.n || !str_eq(over->token, w->call.proof))
 		return;
-	w->ans->changed = arena_new(w->arena, struct notice);
+	w->ans->changed = arena_new(w->call.arena, struct notice);
 	*w->ans->changed = *over;
 	w->ans->changed->token = STR("");
 }
 
-int act_verdict(struct act *w, struct loaded *l, const struct verdict *v)
+int act_decided(struct act *w, struct loaded *l)
 {
-	l->dirty |= v->changed;
-	for (size_t i = 0; i < v->n_events; i++)
-		act_event(w, &v->events[i]);
+	const struct call *c = &w->call;
+
+	l->dirty |= c->changed;
+	for (size_t i = 0; i < c->n_events; i++)
+		act_event(w, &c->events[i]);
 	l->logged = l->task.status;
-	if (v->warning.n)
-		w->ans->warnings = arena_append(w->arena, w->ans->warnings, v->warning);
-	w->ans->repeated = v->repeated;
-	if (v->code == SUCCESS)
+	if (c->warning.n)
+		w->ans->warnings = arena_append(w->call.arena, w->ans->warnings, c->warning);
+	w->ans->repeated = c->repeated;
+	if (c->code == SUCCESS)
 		return 0;
-	w->keep |= v->changed;
+	w->keep |= c->changed;
 	act_answer(w, l);
-	if (v->paused)
-		pause_tell(w->call.paused, w->ans, w->arena);
-	return act_refuse(w, v->code, v->message, v->hint);
+	if (c->by_pause)
+		pause_tell(c->paused, w->ans, w->call.arena);
+	return act_refuse(w, c->code, c->message, c->hint);
 }

@@ -11,7 +11,7 @@
 #include "queue/queue.h"
 
 #define REFUSED 1
-#define BAD 2 /* a record that cannot be used (bad.c); job_run() turns it into a refusal */
+#define BAD 2 /* a record that cannot be used (bad.c); act_run() turns it into a refusal */
 #define COUNTER_KEY STR("meta/counter")
 #define IDENTITY_KEY STR("meta/identity")
 /* When an import or a restore last added events of earlier times to the log; since then the log is not in the order of
@@ -37,20 +37,37 @@ struct judged {
 	bool done;
 };
 
-/* A request in progress: job_run() is its edit. */
-struct job {
-	const struct policy *policy;
-	const struct request *rq;
-	struct str proof, fresh; /* hashes of rq->token, rq->new_token, or empty */
+struct loaded {
+	struct loaded *next;
+	struct record *rec; /* NULL: not in the store yet */
+	struct str key;
+	struct task task, old; /* the new state; the state in `rec` */
+	int64_t was; /* the status that the counts of other tasks reflect; 0: the task did not exist */
+	int64_t logged; /* the status in the last event */
+	bool dirty;
+};
+
+/* A request on its way through a change: act_run() is the edit of the store. */
+struct act {
+	struct call call; /* its arena is the caller's: it outlives the change */
+	struct answer *ans;
 	struct str pass
 		[TYPED_END]; /* token hashes of the caller's own locks of the whole queue, fetched when needed */
-	struct answer *ans;
-	struct arena *arena;
 	struct judged judged;
 	int64_t began_ns, ended_ns; /* its turn at the store began; the commit was over */
 	bool handed;                /* another process ran it */
 	bool failed;                /* the store failed */
-	int kind;                   /* enum health_kind: its counter; 0: the counter of rq->op */
+	int kind; /* enum health_kind: its counter; 0: the counter of the operation */
+
+	/* one run of the edit; act_begin() empties it */
+	struct edit *e;
+	struct loaded *tasks;
+	int64_t guard, guard_was; /* see guard.c: new and stored value */
+	struct strs
+		given_back; /* eligible tasks that were passed over: the caller's loop released them */
+	size_t writes;      /* number of puts, drops and events so far */
+	bool nameless;      /* the queue has no id yet */
+	bool keep;          /* commit the changes although the call was refused */
 };
 
 /* A change of any number of tasks, in many pieces: all of them or none. */
@@ -62,44 +79,18 @@ struct bulk {
 	bool trial;          /* see store_trial() */
 	/* set by bulk_run() */
 	bool refused;
-	struct job self;    /* for the locks of the whole queue */
+	struct act self;    /* for the locks of the whole queue */
 	struct answer said; /* the refusal by such a lock */
 };
 
-int job_run(struct edit *e, void *job);
+int act_run(struct edit *e, void *act);
 extern const struct relay queue_relay;
-/* The records that the job is likely to read; NULL: the store asks no server. */
-const struct wants *job_wants(const struct queue *q, const struct job *j);
-const struct wants *job_reads(const struct job *j, struct arena *a);
+/* The records that the act is likely to read; NULL: the store asks no server. */
+const struct wants *act_wants(const struct queue *q, const struct act *w);
+const struct wants *act_reads(const struct act *w, struct arena *a);
 
-struct loaded {
-	struct loaded *next;
-	struct record *rec; /* NULL: not in the store yet */
-	struct str key;
-	struct task task, old; /* the new state; the state in `rec` */
-	int64_t was; /* the status that the counts of other tasks reflect; 0: the task did not exist */
-	int64_t logged; /* the status in the last event */
-	bool dirty;
-};
-
-struct act {
-	const struct policy *policy;
-	struct edit *e;
-	struct call call;
-	const struct request *rq;
-	struct answer *ans;
-	struct arena *arena; /* the caller's: it outlives the change */
-	const struct str *pass;
-	struct judged *judged;
-	int64_t guard, guard_was; /* see guard.c: new and stored value */
-	struct loaded *tasks;
-	struct strs
-		given_back; /* eligible tasks that were passed over: the caller's loop released them */
-	size_t writes;      /* number of puts, drops and events so far */
-	bool nameless;      /* the queue has no id yet */
-	bool keep;          /* commit the changes although the call was refused */
-};
-
+/* Starts a run of the edit from scratch. */
+void act_begin(struct act *w, struct edit *e);
 int act_load(struct act *w, struct str id, struct loaded **out); /* REFUSED: NOT_FOUND, or BAD */
 struct loaded *act_new(struct act *w, struct str id);
 /* A record that has the form of a task, under another key. */
@@ -116,8 +107,8 @@ void act_log(struct act *w, struct loaded *l, const char *name, struct str text)
 /* Refuses a call on this task for which the role of the caller is not enough. */
 int act_role(struct act *w, const struct loaded *l);
 int act_refuse(struct act *w, enum result code, struct str message, struct str hint);
-/* Applies a verdict: adds its events and its warning, and turns a refusal into the answer. */
-int act_verdict(struct act *w, struct loaded *l, const struct verdict *v);
+/* Carries out the decision in w->call: adds its events and its warning, and turns a refusal into the answer. */
+int act_decided(struct act *w, struct loaded *l);
 void act_answer(struct act *w, struct loaded *l);
 struct grant *act_grant(struct act *w, const struct loaded *l);
 /* Lists the keys of the tasks that match the query. *keys must be empty. */
@@ -177,10 +168,10 @@ void select_passed_over(struct answer *ans, struct strs ids, struct arena *a);
 int guard_check(struct act *w);
 /* Adds the keys that guard_check() and the calls about such locks read. */
 void guard_keys(const struct request *rq, struct wants *out, struct arena *a);
-/* Call it after a lock of the whole queue refused a change (j->ans->barred). true: retry the change. Either j->pass
+/* Call it after a lock of the whole queue refused a change (w->ans->barred). true: retry the change. Either w->pass
  * now has the caller's own token of that lock, or the lock has ended. false: the timeout is over. *deadline: 0 at
  * the first call. */
-bool guard_wait(struct queue *q, struct job *j, int64_t *deadline);
+bool guard_wait(struct queue *q, struct act *w, int64_t *deadline);
 /* Runs the pieces in one commit, and waits for locks of the whole queue. kind: enum health_kind; 0: do not count it. */
 enum result bulk_run(struct bulk *b, struct change *pieces, size_t n, int kind);
 /* The request of a piece, with the agent and the run of the change. */
@@ -207,12 +198,12 @@ int identity_find(struct act *w);
 /* Stores the id of the request if the queue had none. */
 void identity_keep(struct act *w);
 
-/* Counters (core/health.h), with times of os_monotonic_ns(). Counts the jobs that no lock of the whole queue refused. asked_ns: the time of the call. */
-void health_count(struct store *s, const struct job *jobs, size_t n, int64_t asked_ns);
-/* Counts jobs whose timeout was over. */
-void health_count_failed(struct store *s, const struct job *jobs, size_t n, int64_t asked_ns);
-/* Counts a change of many tasks as one call of this kind. It reads j->began_ns and j->ans. */
-void health_count_bulk(struct queue *q, struct job *j, enum health_kind kind, int64_t asked_ns,
+/* Counters (core/health.h), with times of os_monotonic_ns(). Counts the acts that no lock of the whole queue refused. asked_ns: the time of the call. */
+void health_count(struct store *s, const struct act *acts, size_t n, int64_t asked_ns);
+/* Counts acts whose timeout was over. */
+void health_count_failed(struct store *s, const struct act *acts, size_t n, int64_t asked_ns);
+/* Counts a change of many tasks as one call of this kind. It reads w->began_ns and w->ans. */
+void health_count_bulk(struct queue *q, struct act *w, enum health_kind kind, int64_t asked_ns,
 		       bool failed);
 bool health_read(struct store *s, struct health *out);
 
@@ -247,6 +238,14 @@ void read_attempt(struct related *r, const struct event *ev, struct arena *a);
 void read_came_back(struct store *s, const struct task *t, struct answer *ans, struct arena *a);
 /* The same, and adds the last comments on the task: for the agent that continues it. */
 void read_past(struct store *s, const struct task *t, struct answer *ans, struct arena *a);
+/* For VIEW_BRIEF: adds to the answer what a new holder reads besides the task. e: the edit that grants the lock; NULL:
+ * a read. */
+int read_brief(struct store *s, struct edit *e, const struct request *rq, struct answer *ans,
+	       struct arena *a);
+struct query brief_held_query(const struct request *rq);
+/* Its part from the log: the last comments, why the task came back, and what happened to it before. */
+void brief_past(struct store *s, struct edit *e, const struct task *t, struct answer *ans,
+		struct arena *a);
 /* The tasks below rq->id, or all open ones, each once. */
 int read_tree(struct store *s, const struct request *rq, struct answer *ans, struct arena *a,
 	      size_t *bad);
@@ -279,8 +278,6 @@ int bad_find(struct store *s, struct edit *e, struct str handle, struct str *key
 int bad_remove(struct act *w, struct str key);
 /* "3 records cannot be used and are left out: pawl doctor" */
 struct str bad_warning(size_t n, struct arena *a);
-/* For doctor: examines every record and the log. */
-int exam_records(struct store *s, bool locks_only, check_fn *fn, void *ctx);
 enum result fault_answer(const struct store_error *err, struct answer *ans, struct arena *a);
 /* The same for a read that failed with `r`. If the store names no fault, a record is damaged. */
 enum result read_fault_answer(struct store *s, int r, struct answer *ans, struct arena *a);

@@ -483,7 +483,7 @@ static int read_flat(struct browse *x)
 int read_browse(struct store *s, const struct policy *p, const struct request *rq,
 		struct answer *ans, struct arena *a, size_t *bad)
 {
-	int64_t sort = rq->view >> 8;
+	int64_t sort = VIEW_SORT_OF(rq->view);
 	struct browse x = { .store = s, .policy = p, .rq = rq, .ans = ans, .arena = a, .bad = bad };
 	int r;
 

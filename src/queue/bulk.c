@@ -11,19 +11,15 @@ int bulk_refuse(struct bulk *b, enum result code, struct str text, struct str hi
 
 struct act bulk_act(struct bulk *b, struct edit *e, struct request *rq, struct answer *said)
 {
+	struct act w = { .call = { .rq = rq, .policy = &b->q->config.policy, .arena = e->arena },
+			 .ans = said };
+
 	GIVE(rq, agent, b->agent);
 	if (b->run.n)
 		GIVE(rq, run, b->run);
-	return (struct act){ .policy = &b->q->config.policy,
-			     .e = e,
-			     .rq = rq,
-			     .ans = said,
-			     .arena = e->arena,
-			     .pass = b->self.pass,
-			     .call = { .rq = rq,
-				       .policy = &b->q->config.policy,
-				       .now = e->now,
-				       .arena = e->arena } };
+	memcpy(w.pass, b->self.pass, sizeof(w.pass));
+	act_begin(&w, e);
+	return w;
 }
 
 int bulk_begin(struct bulk *b, struct act *w)
@@ -50,7 +46,7 @@ enum result bulk_run(struct bulk *b, struct change *pieces, size_t n, int kind)
 	int r;
 
 	b->self.ans = &b->said;
-	b->self.arena = b->arena;
+	b->self.call.arena = b->arena;
 	do {
 		*b->ans = b->said = (struct answer){ 0 };
 		b->refused = false;

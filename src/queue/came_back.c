@@ -176,11 +176,18 @@ struct comment {
 	size_t line;
 };
 
+#define HISTORY_LINES 32 /* entries that are searched for a brief's history */
+#define HISTORY 8
+#define RING (HISTORY + 1) /* the last one may be the claim itself */
+
 /* One pass over the log: an entry takes longer to read than to judge. */
 struct past {
 	struct way_back way;
 	struct comment comments[COMMENTS]; /* the newest, in a ring: each may be large */
 	size_t n_comments, lines;
+	bool keeps_history;
+	struct event history[RING]; /* the newest, in a ring */
+	size_t history_lines[RING], n_history;
 };
 
 static void replace(struct buf *b, struct str s)
@@ -189,6 +196,24 @@ static void replace(struct buf *b, struct str s)
 	b->max = COMMENT_MAX;
 	b->full = false;
 	buf_adds(b, s);
+}
+
+static void note_comment(struct past *p, const struct entry *en)
+{
+	struct comment *c = &p->comments[p->n_comments++ % COMMENTS];
+
+	replace(&c->data, en->data);
+	replace(&c->cursor, en->cursor);
+	c->at = en->at;
+	c->line = p->lines;
+}
+
+static void note_history(struct past *p, const struct entry *en)
+{
+	size_t i = p->n_history++ % RING;
+
+	(void)event_keep(en, &p->history[i], p->way.arena);
+	p->history_lines[i] = p->lines;
 }
 
 static int past_entry(const struct entry *en, void *ctx)
@@ -200,14 +225,10 @@ static int past_entry(const struct entry *en, void *ctx)
 	if (event_of(en, &ev))
 		return 0;
 	follow(&p->way, &ev);
-	if (str_is(ev.name, "comment")) {
-		struct comment *c = &p->comments[p->n_comments++ % COMMENTS];
-
-		replace(&c->data, en->data);
-		replace(&c->cursor, en->cursor);
-		c->at = en->at;
-		c->line = p->lines;
-	}
+	if (str_is(ev.name, "comment"))
+		note_comment(p, en);
+	else if (p->keeps_history && !str_is(ev.name, "created"))
+		note_history(p, en);
 	return 0;
 }
 
@@ -219,15 +240,24 @@ static void add_comment(const struct comment *c, struct answer *ans, struct aren
 	ans->n_events += event_keep(&en, &ans->events[ans->n_events], a) == 0;
 }
 
-static void add_comments(const struct past *p, struct answer *ans, struct arena *a)
+/* lines: only those among this many of the last entries. */
+static void add_comments(const struct past *p, size_t lines, struct answer *ans, struct arena *a)
 {
 	size_t from = p->n_comments > COMMENTS ? p->n_comments - COMMENTS : 0;
 
 	for (size_t i = from; i < p->n_comments; i++) {
 		const struct comment *c = &p->comments[i % COMMENTS];
 
-		if (c->line + COMMENT_LINES > p->lines)
+		if (c->line + lines > p->lines)
 			add_comment(c, ans, a);
+	}
+}
+
+static void past_free(struct past *p)
+{
+	for (size_t i = 0; i < COMMENTS; i++) {
+		buf_free(&p->comments[i].data);
+		buf_free(&p->comments[i].cursor);
 	}
 }
 
@@ -238,12 +268,65 @@ void read_past(struct store *s, const struct task *t, struct answer *ans, struct
 	struct entry_query q = { .key = task_key(a, t->id), .last = LAST_LINES };
 
 	if (!s->ops->entries(s, &q, past_entry, &p)) {
-		add_comments(&p, ans, a);
+		add_comments(&p, COMMENT_LINES, ans, a);
 		if (may_come_back(t))
 			tell(&p.way, t, ans);
 	}
-	for (size_t i = 0; i < COMMENTS; i++) {
-		buf_free(&p.comments[i].data);
-		buf_free(&p.comments[i].cursor);
+	past_free(&p);
+}
+
+/* --- the brief of a claim --------------------------------------------------------------------------- */
+
+static int only_comments(const struct entry *en, void *ctx)
+{
+	struct past *p = ctx;
+	struct event ev;
+
+	p->lines++;
+	if (!event_of(en, &ev) && str_is(ev.name, "comment"))
+		note_comment(p, en);
+	return 0;
+}
+
+static int read_entries(struct store *s, struct edit *e, const struct entry_query *q, entry_fn *fn,
+			struct past *p)
+{
+	return e ? edit_entries(e, q, fn, p) : s->ops->entries(s, q, fn, p);
+}
+
+/* The claim is the last entry, and no part of the task's history. */
+static void add_history(const struct past *p, struct related *rel, struct arena *a)
+{
+	size_t from = p->n_history > RING ? p->n_history - RING : 0;
+
+	rel->history = arena_array(a, struct event, RING);
+	for (size_t i = from; i < p->n_history; i++)
+		if (p->history_lines[i % RING] < p->lines &&
+		    p->history_lines[i % RING] + HISTORY_LINES > p->lines)
+			rel->history[rel->n_history++] = p->history[i % RING];
+	if (rel->n_history > HISTORY) {
+		rel->history++;
+		rel->n_history--;
 	}
+}
+
+void brief_past(struct store *s, struct edit *e, const struct task *t, struct answer *ans,
+		struct arena *a)
+{
+	struct past p = { .way.arena = a, .keeps_history = t->attempts > 1 };
+	struct entry_query q = { .key = task_key(a, t->id), .last = LAST_LINES };
+	bool read = !read_entries(s, e, &q, past_entry, &p);
+
+	if (read && p.keeps_history)
+		add_history(&p, ans->related, a);
+	if (read && p.keeps_history && may_come_back(t))
+		tell(&p.way, t, ans);
+	if (read && p.lines == LAST_LINES &&
+	    p.n_comments < COMMENTS) { /* there may be older ones */
+		p.n_comments = p.lines = q.last = 0;
+		read = !read_entries(s, e, &q, only_comments, &p);
+	}
+	if (read)
+		add_comments(&p, p.lines, ans, a);
+	past_free(&p);
 }

@@ -27,7 +27,7 @@ static bool same_lock(const struct lock *a, const struct lock *b)
 /* After a conflict the change runs again. Skip a lock that was re-acquired after we judged it stale. */
 static bool reacquired(const struct act *w, const struct task *t)
 {
-	const struct judged *j = w->judged;
+	const struct judged *j = &w->judged;
 
 	for (size_t i = 0; i < j->n; i++)
 		if (str_eq(j->v[i].id, t->id))
@@ -37,7 +37,7 @@ static bool reacquired(const struct act *w, const struct task *t)
 
 static int judge(struct act *w, struct strs keys)
 {
-	struct judged *j = w->judged;
+	struct judged *j = &w->judged;
 	int r = 0;
 
 	for (size_t i = 0; !r && i < keys.n; i++) {
@@ -50,7 +50,7 @@ static int judge(struct act *w, struct strs keys)
 		}
 		if (r)
 			break;
-		j->v = arena_grow(w->arena, j->v, j->n, sizeof(*j->v));
+		j->v = arena_grow(w->call.arena, j->v, j->n, sizeof(*j->v));
 		j->v[j->n++] = l->task;
 	}
 	j->done = !r;
@@ -61,14 +61,15 @@ static void warn_of_age(struct act *w, const struct task *t)
 {
 	int64_t age = w->e->now - t->lock.acquired_at;
 
-	if (!w->policy->warn_after || !t->lock.acquired_at || age < w->policy->warn_after)
+	if (!w->call.policy->warn_after || !t->lock.acquired_at || age < w->call.policy->warn_after)
 		return;
 	w->ans->warnings = arena_append(
-		w->arena, w->ans->warnings,
-		arena_printf(w->arena,
-			     "%.*s has been locked by %.*s for %.*s; if its holder is gone: "
+		w->call.arena, w->ans->warnings,
+		arena_printf(w->call.arena,
+			     "%.*s has been locked by %.*s for %s; if its holder is gone: "
 			     "pawl lock break %.*s --reason TEXT",
-			     STRF(t->id), STRF(t->lock.holder), STRF(duration_text(w->arena, age)),
+			     STRF(t->id), STRF(t->lock.holder),
+			     arena_cstr(w->call.arena, duration_text(w->call.arena, age)),
 			     STRF(t->id)));
 }
 
@@ -76,15 +77,14 @@ int do_cleanup(struct act *w)
 {
 	struct strs held = { 0 };
 	struct query q = { .held = true };
-	bool again = w->judged->done;
+	bool again = w->judged.done;
 	int r = act_keys(w, &q, &held);
 
 	if (!r && !again)
 		r = judge(w, held);
 	w->ans->kind = ANSWER_TASKS;
-	w->ans->tasks = arena_array(w->arena, struct task, held.n + TYPED_END);
+	w->ans->tasks = arena_array(w->call.arena, struct task, held.n + TYPED_END);
 	for (size_t i = 0; !r && i < held.n; i++) {
-		struct verdict v = { 0 };
 		struct loaded *l;
 
 		r = act_load_key(w, held.v[i], &l);
@@ -93,11 +93,11 @@ int do_cleanup(struct act *w)
 			continue;
 		}
 		if ((again && reacquired(w, &l->task)) ||
-		    !rules_cleanup(&l->task, &w->call, lock_dead(&l->task.lock), &v)) {
+		    !rules_cleanup(&l->task, &w->call, lock_dead(&l->task.lock))) {
 			warn_of_age(w, &l->task);
 			continue;
 		}
-		r = act_verdict(w, l, &v);
+		r = act_decided(w, l);
 		w->ans->tasks[w->ans->n_tasks++] = l->task;
 	}
 	if (!r)

@@ -23,8 +23,8 @@ int fresh_id(struct act *w, struct str *out)
 	if (r)
 		return r;
 	while (id_is_taken(r, &unusable)) {
-		*out = arena_printf(w->arena, "t%lld", (long long)++n);
-		r = edit_get(w->e, task_key(w->arena, *out), &rec);
+		*out = arena_printf(w->call.arena, "t%lld", (long long)++n);
+		r = edit_get(w->e, task_key(w->call.arena, *out), &rec);
 	}
 	if (r < 0)
 		return r;
@@ -66,7 +66,7 @@ static int greatest_gone(const struct record *r, void *ctx)
 int do_id_init(struct act *w)
 {
 	struct query all = { .pick = PICK_ALL }, others = { .pick = PICK_OTHERS };
-	int64_t was, n = HAS(w->rq, from) ? w->rq->from - 1 : 0;
+	int64_t was, n = HAS(w->call.rq, from) ? w->call.rq->from - 1 : 0;
 	int r = number_get(w, COUNTER_KEY, &was);
 	bool damaged = r == BAD;
 
@@ -81,7 +81,7 @@ int do_id_init(struct act *w)
 	if (n > was || damaged)
 		number_put(w, COUNTER_KEY, n);
 	w->ans->kind = ANSWER_ID;
-	w->ans->text = arena_printf(w->arena, "t%lld", (long long)(n > was ? n : was) + 1);
+	w->ans->text = arena_printf(w->call.arena, "t%lld", (long long)(n > was ? n : was) + 1);
 	return 0;
 }
 
@@ -89,12 +89,13 @@ int do_id_init(struct act *w)
 static int taken(struct act *w, struct loaded *l)
 {
 	act_answer(w, l);
-	if (w->rq->if_absent) {
+	if (w->call.rq->if_absent) {
 		w->ans->existed = 1;
 		return 0;
 	}
 	return act_refuse(
-		w, CONFLICT, arena_printf(w->arena, "task %.*s exists already", STRF(l->task.id)),
+		w, CONFLICT,
+		arena_printf(w->call.arena, "task %.*s exists already", STRF(l->task.id)),
 		STR("--if-absent returns the existing task; without --id, pawl makes a new id"));
 }
 
@@ -122,25 +123,25 @@ int new_task(struct act *w, struct str id, struct loaded **out)
 	t->priority = PRIORITY_DEFAULT;
 	t->created_at = t->updated_at = w->e->now;
 	t->version = 1;
-	update_fields(t, w->rq, w->e->now, w->arena);
+	update_fields(t, w->call.rq, w->e->now, w->call.arena);
 	if (!t->title.n)
 		t->title = title_from(t->description, id);
-	if (HAS(w->rq, status))
-		t->status = w->rq->status;
+	if (HAS(w->call.rq, status))
+		t->status = w->call.rq->status;
 	*out = l;
 	return old_fence(w, l, &l->task.fence);
 }
 
 int do_create(struct act *w)
 {
-	struct str id = w->rq->id;
+	struct str id = w->call.rq->id;
 	struct loaded *l;
 	int r;
 
-	if (HAS(w->rq, status) && w->rq->status != READY && w->rq->status != BACKLOG)
+	if (HAS(w->call.rq, status) && w->call.rq->status != READY && w->call.rq->status != BACKLOG)
 		return act_refuse(w, USAGE, STR("a new task is Ready or Backlog"),
 				  STR("create it, then change its status: pawl status ID STATUS"));
-	if (HAS(w->rq, id)) {
+	if (HAS(w->call.rq, id)) {
 		r = act_load(w, id, &l);
 		if (r <= 0 || r == BAD) /* a new task in its place would have low fences */
 			return r ? r : taken(w, l);
@@ -154,7 +155,7 @@ int do_create(struct act *w)
 	if (r)
 		return r;
 	act_log(w, l, "created", l->task.title); /* before the events that its dependencies cause */
-	if (w->rq->parent.n)
+	if (w->call.rq->parent.n)
 		r = set_parent(w, l);
 	if (!r)
 		r = add_depends(w, l);

@@ -19,7 +19,7 @@ struct exam {
 		arena; /* of the findings, which are told at the end: the exam may begin again */
 	struct finding *found;
 	size_t n_found;
-	struct census census;
+	struct recount census;
 	size_t bad, off, lines;
 };
 
@@ -111,7 +111,7 @@ static int examine_all_counts(struct exam *x)
 	r = census_take(&x->census, x->store, NULL);
 	if (!r)
 		r = x->store->ops->scan(x->store, &tasks, examine_counts, x);
-	census_free(&x->census);
+	recount_free(&x->census);
 	return r;
 }
 
@@ -169,7 +169,8 @@ static int exam(void *ctx)
 	return r;
 }
 
-int exam_records(struct store *s, bool locks_only, check_fn *fn, void *ctx)
+/* For doctor: examines every record and the log. */
+static int exam_records(struct store *s, bool locks_only, check_fn *fn, void *ctx)
 {
 	int r = STORE_MOVED;
 

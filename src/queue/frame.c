@@ -18,11 +18,19 @@
 #define TAG_PASS 252  /* kind and token of a lock of the whole queue */
 #define TAG_UNDER 253 /* these are unknown tags to request_unpack(), which skips them */
 
+static void put_length(char *p, size_t n)
+{
+	p[0] = (char)(n >> 24);
+	p[1] = (char)(n >> 16);
+	p[2] = (char)(n >> 8);
+	p[3] = (char)n;
+}
+
 void frame_add(struct buf *b, struct str one)
 {
-	const char bytes[4] = { (char)(one.n >> 24), (char)(one.n >> 16), (char)(one.n >> 8),
-				(char)one.n };
+	char bytes[4];
 
+	put_length(bytes, one.n);
 	buf_add(b, bytes, sizeof(bytes));
 	buf_adds(b, one);
 }
@@ -65,39 +73,51 @@ static void add_and_free(struct buf *b, struct buf *one)
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-static void add_slots(struct buf *b, const struct pack_slot *slots, size_t n)
+static void add_shape(struct buf *b, const struct shape *s, const void *from)
 {
 	struct buf one = BUF_MAX(ONE_MAX);
 
-	pack_slots(&one, slots, n);
+	shape_pack(s, SHAPE_ALL, from, &one);
 	add_and_free(b, &one);
 }
 
+#define ROW(tag, kind, type, member)                                                          \
+	{                                                                                     \
+		tag, SHAPE_##kind, SHAPE_ALWAYS, 0, 0, offsetof(struct type, member), 0, NULL \
+	}
+
 /* --- tokens of locks of the whole queue ------------------------------------------------------------ */
+
+struct pass {
+	int64_t kind; /* enum typed */
+	struct str token;
+};
+
+static const struct shape_member pass_members[] = { ROW(1, INT, pass, kind),
+						    ROW(2, STR, pass, token) };
+static const struct shape pass_shape = SHAPE_OF(pass_members, pass);
 
 static void pack_passes(struct buf *b, uint8_t tag, const struct str *pass)
 {
 	for (int k = TYPED_WRITE; k < TYPED_END; k++) {
-		struct buf one = BUF_MAX(4096);
+		struct pass one = { k, pass[k] };
+		size_t at = b->n;
 
 		if (!pass[k].n)
 			continue;
-		pack_int(&one, 1, k);
-		pack_str(&one, 2, pass[k]);
-		pack_str(b, tag, buf_str(&one));
-		buf_free(&one);
+		shape_pack(&pass_shape, SHAPE_ALL, &one, b);
+		pack_wrap(b, tag, at);
 	}
 }
 
 static int unpack_pass(struct str bytes, struct str *pass)
 {
-	int64_t kind = 0;
-	struct str token = STR("");
-	const struct pack_slot slots[] = { { NULL, &kind }, { &token, NULL } };
+	struct pass one = { 0 };
 
-	if (unpack_slots(bytes, slots, COUNT(slots)) || kind < TYPED_WRITE || kind >= TYPED_END)
+	if (shape_unpack(&pass_shape, SHAPE_ALL, bytes, &one, NULL) || one.kind < TYPED_WRITE ||
+	    one.kind >= TYPED_END)
 		return -EBADMSG;
-	pass[kind] = token;
+	pass[one.kind] = one.token;
 	return 0;
 }
 
@@ -146,10 +166,12 @@ int frame_request_open(struct str one, struct request *rq, struct frame_extra *x
 
 void frame_answer(struct buf *b, const struct answer *ans)
 {
-	struct buf one = BUF_MAX(ONE_MAX);
+	size_t at = b->n;
 
-	answer_pack(ans, &one);
-	add_and_free(b, &one);
+	buf_add(b, "\0\0\0\0", 4);
+	answer_pack(ans, b); /* without a copy: it may be long */
+	if (!b->full)
+		put_length(b->p + at, b->n - at - 4);
 }
 
 /* --- facts, findings, heads ----------------------------------------------------------------------- */
@@ -172,37 +194,22 @@ static bool said_good(struct str s)
 	return s.n <= TEXT_MAX && text_valid(s);
 }
 
-#define FACTS(f, flags)                                                                           \
-	{                                                                                         \
-		{ NULL, &(f)->now }, { NULL, &(f)->locks_only }, { NULL, &(f)->role },            \
-			{ &(f)->version, NULL }, { &(f)->identity, NULL }, { &(f)->token, NULL }, \
-			{ &(f)->agents, NULL }, { &(f)->queue, NULL },                            \
-			{ NULL, &(f)->policy.lease }, { NULL, &(f)->policy.lease_min },           \
-			{ NULL, &(f)->policy.lease_max }, { NULL, &(f)->policy.lock_ttl },        \
-			{ NULL, &(f)->policy.max_abandoned }, { NULL, &(f)->policy.handback },    \
-			{ NULL, &(f)->policy.warn_after }, { NULL, flags },                       \
-	}
-enum { KEEP_ABANDONED = 1, IGNORE_DEPENDS = 2, CLAIM_CREATES = 4, UNTYPED = 8, OFFER_PARENTS = 16 };
+static const struct shape_member facts_members[] = {
+	ROW(1, INT, frame_facts, now),
+	ROW(2, INT, frame_facts, locks_only),
+	ROW(3, INT, frame_facts, role),
+	ROW(4, STR, frame_facts, version),
+	ROW(5, STR, frame_facts, identity),
+	ROW(6, STR, frame_facts, token),
+	ROW(7, STR, frame_facts, agents),
+	ROW(8, STR, frame_facts, queue),
+	{ 17, SHAPE_IN, .offset = offsetof(struct frame_facts, policy), .of = &policy_shape },
+};
+static const struct shape facts_shape = SHAPE_OF(facts_members, frame_facts);
 
 void frame_facts(struct buf *b, const struct frame_facts *f)
 {
-	struct frame_facts copy = *f;
-	const struct policy *p = &f->policy;
-	int64_t flags = (p->keep_abandoned ? KEEP_ABANDONED : 0) |
-			(p->ignore_depends ? IGNORE_DEPENDS : 0) |
-			(p->claim_creates ? CLAIM_CREATES : 0) | (p->untyped ? UNTYPED : 0) |
-			(p->offer_parents ? OFFER_PARENTS : 0);
-	const struct pack_slot slots[] = FACTS(&copy, &flags);
-
-	add_slots(b, slots, COUNT(slots));
-}
-
-static bool policy_good(const struct policy *p)
-{
-	const int64_t numbers[] = { p->lease,    p->lease_min,  p->lease_max, p->max_abandoned,
-				    p->lock_ttl, p->warn_after, p->handback };
-
-	return counts_good(numbers, COUNT(numbers));
+	add_shape(b, &facts_shape, f);
 }
 
 static bool facts_good(const struct frame_facts *f)
@@ -210,98 +217,84 @@ static bool facts_good(const struct frame_facts *f)
 	return time_good(f->now) && f->role >= ROLE_NONE && f->role <= ROLE_ADMIN &&
 	       word_valid(f->version) && (!f->identity.n || token_valid(f->identity)) &&
 	       word_valid(f->token) && word_valid(f->queue) && said_good(f->agents) &&
-	       policy_good(&f->policy);
+	       policy_sane(&f->policy);
 }
 
 int frame_facts_open(struct str one, struct frame_facts *f)
 {
-	struct policy *p = &f->policy;
-	int64_t flags = 0;
-	const struct pack_slot slots[] = FACTS(f, &flags);
-
 	*f = (struct frame_facts){ 0 };
-	if (unpack_slots(one, slots, COUNT(slots)) || !facts_good(f)) {
+	if (shape_unpack(&facts_shape, SHAPE_ALL, one, f, NULL) || !facts_good(f)) {
 		*f = (struct frame_facts){ 0 };
 		return -EBADMSG;
 	}
-	p->keep_abandoned = flags & KEEP_ABANDONED;
-	p->ignore_depends = flags & IGNORE_DEPENDS;
-	p->claim_creates = flags & CLAIM_CREATES;
-	p->untyped = flags & UNTYPED;
-	p->offer_parents = flags & OFFER_PARENTS;
-	p->locks_only = f->locks_only;
+	f->policy.locks_only = f->locks_only;
 	return 0;
 }
 
-#define PROSPECTS(p)                                                                     \
-	{                                                                                \
-		{ NULL, &(p)->coming }, { NULL, &(p)->stuck }, { &(p)->stuck_id, NULL }, \
-			{ NULL, &(p)->wait_ms },                                         \
-	}
+static const struct shape_member prospects_members[] = {
+	ROW(1, INT, prospects, coming),
+	ROW(2, INT, prospects, stuck),
+	ROW(3, STR, prospects, stuck_id),
+	ROW(4, INT, prospects, wait_ms),
+};
+static const struct shape prospects_shape = SHAPE_OF(prospects_members, prospects);
 
 void frame_prospects(struct buf *b, const struct prospects *p)
 {
-	struct prospects copy = *p;
-	const struct pack_slot slots[] = PROSPECTS(&copy);
-
-	add_slots(b, slots, COUNT(slots));
+	add_shape(b, &prospects_shape, p);
 }
 
 int frame_prospects_open(struct str one, struct prospects *p)
 {
-	const struct pack_slot slots[] = PROSPECTS(p);
-
 	*p = (struct prospects){ 0 };
-	if (unpack_slots(one, slots, COUNT(slots)) ||
+	if (shape_unpack(&prospects_shape, SHAPE_ALL, one, p, NULL) ||
 	    !counts_good((int64_t[]){ p->coming, p->stuck }, 2) || !time_good(p->wait_ms) ||
 	    (p->stuck_id.n && id_fault(p->stuck_id)))
 		return -EBADMSG;
 	return 0;
 }
 
-#define FINDING(f)                                                                 \
-	{                                                                          \
-		{ NULL, &(f)->level }, { &(f)->what, NULL }, { &(f)->text, NULL }, \
-			{ &(f)->fix, NULL },                                       \
-	}
+static const struct shape_member finding_members[] = {
+	ROW(1, INT, frame_finding, level),
+	ROW(2, STR, frame_finding, what),
+	ROW(3, STR, frame_finding, text),
+	ROW(4, STR, frame_finding, fix),
+};
+static const struct shape finding_shape = SHAPE_OF(finding_members, frame_finding);
 
 void frame_finding(struct buf *b, const struct frame_finding *f)
 {
-	struct frame_finding copy = *f;
-	const struct pack_slot slots[] = FINDING(&copy);
-
-	add_slots(b, slots, COUNT(slots));
+	add_shape(b, &finding_shape, f);
 }
 
 int frame_finding_open(struct str one, struct frame_finding *f)
 {
-	const struct pack_slot slots[] = FINDING(f);
-
 	*f = (struct frame_finding){ 0 };
-	if (unpack_slots(one, slots, COUNT(slots)) || f->level < CHECK_OK || f->level > CHECK_BAD ||
-	    !word_valid(f->what) || !said_good(f->text) || !said_good(f->fix))
+	if (shape_unpack(&finding_shape, SHAPE_ALL, one, f, NULL) || f->level < CHECK_OK ||
+	    f->level > CHECK_BAD || !word_valid(f->what) || !said_good(f->text) ||
+	    !said_good(f->fix))
 		return -EBADMSG;
 	return 0;
 }
 
 #define BULK_PASS 40
-#define BULK(h)                                                                                 \
-	{                                                                                       \
-		{ NULL, &(h)->n }, { NULL, &(h)->lines }, { NULL, &(h)->made_at },              \
-			{ NULL, &(h)->restore }, { NULL, &(h)->force }, { NULL, &(h)->clash },  \
-			{ NULL, &(h)->check }, { NULL, &(h)->statuses }, { &(h)->agent, NULL }, \
-			{ &(h)->run, NULL }, { NULL, &(h)->created }, { NULL, &(h)->updated },  \
-			{ NULL, &(h)->skipped }, { NULL, &(h)->comments },                      \
-			{ NULL, &(h)->left_out }, { NULL, &(h)->tasks },                        \
-	}
+static const struct shape_member bulk_members[] = {
+	ROW(1, INT, frame_bulk, n),         ROW(2, INT, frame_bulk, lines),
+	ROW(3, INT, frame_bulk, made_at),   ROW(4, INT, frame_bulk, restore),
+	ROW(5, INT, frame_bulk, force),     ROW(6, INT, frame_bulk, clash),
+	ROW(7, INT, frame_bulk, check),     ROW(8, INT, frame_bulk, statuses),
+	ROW(9, STR, frame_bulk, agent),     ROW(10, STR, frame_bulk, run),
+	ROW(11, INT, frame_bulk, created),  ROW(12, INT, frame_bulk, updated),
+	ROW(13, INT, frame_bulk, skipped),  ROW(14, INT, frame_bulk, comments),
+	ROW(15, INT, frame_bulk, left_out), ROW(16, INT, frame_bulk, tasks),
+};
+static const struct shape bulk_shape = SHAPE_OF(bulk_members, frame_bulk);
 
 void frame_bulk(struct buf *b, const struct frame_bulk *h)
 {
-	struct frame_bulk copy = *h;
-	const struct pack_slot slots[] = BULK(&copy);
 	struct buf one = BUF_MAX(ONE_MAX);
 
-	pack_slots(&one, slots, COUNT(slots));
+	shape_pack(&bulk_shape, SHAPE_ALL, h, &one);
 	pack_passes(&one, BULK_PASS, h->pass);
 	add_and_free(b, &one);
 }
@@ -317,7 +310,6 @@ static bool bulk_good(const struct frame_bulk *h)
 
 int frame_bulk_open(struct str one, struct frame_bulk *h)
 {
-	const struct pack_slot slots[] = BULK(h);
 	struct unpack u = { one };
 	struct str value;
 	uint8_t tag;
@@ -327,91 +319,65 @@ int frame_bulk_open(struct str one, struct frame_bulk *h)
 	while ((r = unpack_next(&u, &tag, &value)) > 0)
 		if (tag == BULK_PASS && unpack_pass(value, h->pass))
 			return -EBADMSG;
-	if (r < 0 || unpack_slots(one, slots, COUNT(slots)) || !bulk_good(h))
+	if (r < 0 || shape_unpack(&bulk_shape, SHAPE_ALL, one, h, NULL) || !bulk_good(h))
 		return -EBADMSG;
 	return 0;
 }
 
 /* --- tasks with their comments ------------------------------------------------------------------- */
 
-enum { P_TASK = 1, P_WHERE, P_COMMENT };
+static const struct shape_member parcel_members[] = {
+	{ 1, SHAPE_IN, .offset = offsetof(struct parcel, task), .of = &task_shape },
+	{ 2, SHAPE_STR, SHAPE_ALWAYS, .offset = offsetof(struct parcel, where) },
+	{ 3, SHAPE_ARRAY, .offset = offsetof(struct parcel, comments),
+	  .count = offsetof(struct parcel, n_comments), .of = &event_shape },
+};
+static const struct shape parcel_shape = SHAPE_OF(parcel_members, parcel);
 
 void frame_parcel(struct buf *b, const struct parcel *p)
 {
-	struct buf one = BUF_MAX(ONE_MAX), part = BUF_MAX(ONE_MAX);
+	struct buf one = BUF_MAX(ONE_MAX);
 
-	task_pack(&p->task, HOT | BODY, &part);
-	pack_str(&one, P_TASK, buf_str(&part));
-	pack_str(&one, P_WHERE, p->where);
-	for (size_t i = 0; i < p->n_comments; i++) {
-		part.n = 0;
-		event_pack_placed(&p->comments[i], &part);
-		pack_str(&one, P_COMMENT, buf_str(&part));
-	}
-	one.full |= part.full;
-	buf_free(&part);
+	shape_pack(&parcel_shape, SHAPE_ALL, p, &one);
 	add_and_free(b, &one);
-}
-
-static int open_comment(struct str bytes, struct parcel *p, struct arena *a)
-{
-	p->comments = arena_grow(a, p->comments, p->n_comments, sizeof(*p->comments));
-	return event_unpack_placed(bytes, &p->comments[p->n_comments++]);
 }
 
 int frame_parcel_open(struct str one, struct parcel *p, struct arena *a)
 {
-	struct unpack u = { one };
-	struct str value;
-	uint8_t tag;
-	int r;
-
 	*p = (struct parcel){ 0 };
-	while ((r = unpack_next(&u, &tag, &value)) > 0) {
-		if (tag == P_TASK)
-			r = task_unpack(value, &p->task, a);
-		else if (tag == P_WHERE)
-			p->where = value;
-		else if (tag == P_COMMENT)
-			r = open_comment(value, p, a);
-		if (r < 0)
-			return -EBADMSG;
-	}
-	return r < 0 || !p->task.id.n ? -EBADMSG : 0;
+	if (shape_unpack(&parcel_shape, SHAPE_ALL, one, p, a) || !p->task.id.n)
+		return -EBADMSG;
+	return 0;
 }
 
 /* --- records and entries of the log -------------------------------------------------------------- */
 
-#define ITEM(it, line, lane, status)                                                        \
-	{                                                                                   \
-		{ NULL, &(line) }, { &(it)->rec.key, NULL }, { &(it)->rec.hot, NULL },      \
-			{ &(it)->rec.body, NULL }, { NULL, &(lane) },                       \
-			{ NULL, &(it)->rec.ix.eligible_at }, { &(it)->entry.cursor, NULL }, \
-			{ NULL, &(it)->entry.at }, { &(it)->entry.key, NULL },              \
-			{ &(it)->entry.data, NULL }, { NULL, &(status) },                   \
-	}
+static const struct shape_member item_members[] = {
+	ROW(1, BOOL, item, line),
+	ROW(2, STR, item, rec.key),
+	ROW(3, STR, item, rec.hot),
+	ROW(4, STR, item, rec.body),
+	ROW(5, ENUM, item, rec.ix.lane),
+	ROW(6, INT, item, rec.ix.eligible_at),
+	ROW(7, STR, item, entry.cursor),
+	ROW(8, INT, item, entry.at),
+	ROW(9, STR, item, entry.key),
+	ROW(10, STR, item, entry.data),
+	{ 11, SHAPE_ENUM, SHAPE_ALWAYS, .end = STATUS_END,
+	  .offset = offsetof(struct item, rec.ix.status) },
+};
+static const struct shape item_shape = SHAPE_OF(item_members, item);
 
 void frame_item(struct buf *b, const struct item *it)
 {
-	struct item copy = *it;
-	int64_t line = it->line, lane = it->rec.ix.lane, status = it->rec.ix.status;
-	const struct pack_slot slots[] = ITEM(&copy, line, lane, status);
-
-	add_slots(b, slots, COUNT(slots));
+	add_shape(b, &item_shape, it);
 }
 
 int frame_item_open(struct str one, struct item *it)
 {
-	int64_t line = 0, lane = 0, status = 0;
-	const struct pack_slot slots[] = ITEM(it, line, lane, status);
-
 	*it = (struct item){ 0 };
-	if (unpack_slots(one, slots, COUNT(slots)) || lane < INT32_MIN || lane > INT32_MAX ||
-	    status < 0 || status >= STATUS_END)
+	if (shape_unpack(&item_shape, SHAPE_ALL, one, it, NULL))
 		return -EBADMSG;
-	it->line = line;
-	it->rec.ix.lane = (int)lane;
-	it->rec.ix.status = (int)status;
 	return it->line || it->rec.key.n ? 0 : -EBADMSG;
 }
 
@@ -446,7 +412,18 @@ static int each_number(struct health *h, int (*fn)(void *ctx, int64_t *n), void 
 	return r;
 }
 
-enum { H_NUMBER = 1, H_TASK, H_HOLDER, H_AGENT };
+enum { H_NUMBER = 1 };
+
+struct refusal_texts {
+	struct str task, holder, agent;
+};
+
+static const struct shape_member refusal_members[] = {
+	ROW(2, STR, refusal_texts, task),
+	ROW(3, STR, refusal_texts, holder),
+	ROW(4, STR, refusal_texts, agent),
+};
+static const struct shape refusal_shape = SHAPE_OF(refusal_members, refusal_texts);
 
 static int pack_number(void *b, int64_t *n)
 {
@@ -458,10 +435,11 @@ void frame_health(struct buf *b, const struct health *h)
 {
 	struct buf one = BUF_MAX(ONE_MAX);
 	struct health copy = *h;
+	struct refusal_texts last = { str_c(copy.last_refused.task),
+				      str_c(copy.last_refused.holder),
+				      str_c(copy.last_refused.agent) };
 
-	pack_str(&one, H_TASK, str_c(copy.last_refused.task));
-	pack_str(&one, H_HOLDER, str_c(copy.last_refused.holder));
-	pack_str(&one, H_AGENT, str_c(copy.last_refused.agent));
+	shape_pack(&refusal_shape, SHAPE_ALL, &last, &one);
 	(void)each_number(&copy, pack_number, &one);
 	add_and_free(b, &one);
 }
@@ -489,19 +467,16 @@ static void put_text(char *to, size_t room, struct str text)
 int frame_health_open(struct str one, struct health *h)
 {
 	struct health_refusal *last = &h->last_refused;
-	struct str none = STR(""), task = none, holder = none, agent = none;
-	const struct pack_slot slots[] = {
-		{ &none, NULL }, { &task, NULL }, { &holder, NULL }, { &agent, NULL }
-	};
+	struct refusal_texts texts = { 0 };
 	struct unpack u = { one };
 
 	*h = (struct health){ 0 };
-	if (unpack_slots(one, slots, COUNT(slots)) || each_number(h, unpack_number, &u) ||
-	    last->at > WHEN_MAX || last->op >= HEALTH_OPS || !word_valid(task) ||
-	    !word_valid(holder) || !word_valid(agent))
+	if (shape_unpack(&refusal_shape, SHAPE_ALL, one, &texts, NULL) ||
+	    each_number(h, unpack_number, &u) || last->at > WHEN_MAX || last->op >= HEALTH_OPS ||
+	    !word_valid(texts.task) || !word_valid(texts.holder) || !word_valid(texts.agent))
 		return -EBADMSG;
-	put_text(last->task, sizeof(last->task), task);
-	put_text(last->holder, sizeof(last->holder), holder);
-	put_text(last->agent, sizeof(last->agent), agent);
+	put_text(last->task, sizeof(last->task), texts.task);
+	put_text(last->holder, sizeof(last->holder), texts.holder);
+	put_text(last->agent, sizeof(last->agent), texts.agent);
 	return 0;
 }

@@ -35,21 +35,21 @@ static int refuse_bad(struct act *w, struct str key)
 	struct record *rec;
 	int r = edit_get(w->e, key, &rec);
 
-	return r ? r : bad_refuse(w->ans, rec, w->arena);
+	return r ? r : bad_refuse(w->ans, rec, w->call.arena);
 }
 
 static int load(struct act *w, struct str id, struct loaded **out)
 {
-	struct str key = key_of(id, w->arena);
+	struct str key = key_of(id, w->call.arena);
 	int r = act_load_key(w, key, out);
 
 	/* a bad lock counts as held, except for the call that removes it */
-	if (r == BAD && !bad_handle_is(w->rq->id))
+	if (r == BAD && !bad_handle_is(w->call.rq->id))
 		return refuse_bad(w, key);
 	if (r <= 0)
 		return r;
 	(void)str_cut(&key, '/');
-	*out = act_new_key(w, key_of(id, w->arena), key);
+	*out = act_new_key(w, key_of(id, w->call.arena), key);
 	return 0;
 }
 
@@ -57,33 +57,33 @@ static int load(struct act *w, struct str id, struct loaded **out)
 
 static int refuse_emergency(struct act *w)
 {
-	struct verdict v = { 0 };
 	struct loaded *l;
 	int r = load(w, EMERGENCY_ID, &l);
 
 	if (r || !l->task.lock.holder.n)
 		return r;
-	emergency_refuse(&l->task, w->arena, &v);
+	emergency_refuse(&l->task, &w->call);
 	w->ans->applied = 'n';
-	return act_refuse(w, v.code, v.message, v.hint);
+	return act_refuse(w, w->call.code, w->call.message, w->call.hint);
 }
 
 /* CONFLICT if the call acquires a lock of the whole queue, as for any lock. Other calls may succeed later:
  * API_ERROR. */
 static int refuse_barred(struct act *w, enum typed kind, const struct task *t)
 {
-	struct str who = typed_holder(t, w->e->now, w->arena);
+	struct str who = typed_holder(t, w->e->now, w->call.arena);
 
 	w->ans->barred = kind;
-	w->ans->text = arena_str(w->arena, t->lock.holder);
+	w->ans->text = arena_str(w->call.arena, t->lock.holder);
 	w->ans->wait_ms = t->lock.expires_at - w->e->now;
 	w->ans->applied = 'n';
 	return act_refuse(
-		w, typed_is(w->rq) ? CONFLICT : API_ERROR,
-		typed_is(w->rq) && typed_of(w->rq->id) != kind
-			? arena_printf(w->arena, "%.*s must wait: %.*s", STRF(w->rq->id), STRF(who))
+		w, typed_is(w->call.rq) ? CONFLICT : API_ERROR,
+		typed_is(w->call.rq) && typed_of(w->call.rq->id) != kind
+			? arena_printf(w->call.arena, "%.*s must wait: %.*s", STRF(w->call.rq->id),
+				       STRF(who))
 			: who,
-		arena_printf(w->arena,
+		arena_printf(w->call.arena,
 			     "pawl lock typed shows these locks; if its holder is gone: pawl lock "
 			     "cleanup, or pawl lock break %.*s --reason TEXT",
 			     STRF(t->id)));
@@ -92,7 +92,7 @@ static int refuse_barred(struct act *w, enum typed kind, const struct task *t)
 /* Does the caller hold the lock? An acquisition of the same lock succeeds only if it repeats the call that took it. */
 static bool mine(struct act *w, enum typed kind, const struct lock *l)
 {
-	bool again = typed_of(w->rq->id) == kind;
+	bool again = typed_of(w->call.rq->id) == kind;
 
 	return lease_owned(l, again ? w->call.fresh : w->pass[kind], w->e->now);
 }
@@ -101,14 +101,14 @@ static bool mine(struct act *w, enum typed kind, const struct lock *l)
 static int look_at(struct act *w, enum typed kind, bool *over)
 {
 	struct loaded *l;
-	int r = load(w, id_of(kind, w->arena), &l);
+	int r = load(w, id_of(kind, w->call.arena), &l);
 
 	*over = false;
 	if (r)
 		return r;
 	*over = !lease_live(&l->task.lock, w->e->now);
 	if (*over || mine(w, kind, &l->task.lock) ||
-	    (w->rq->op == OP_LOCK_CLEANUP && lock_dead(&l->task.lock)))
+	    (w->call.rq->op == OP_LOCK_CLEANUP && lock_dead(&l->task.lock)))
 		return 0;
 	return refuse_barred(w, kind, &l->task);
 }
@@ -129,7 +129,7 @@ static int look_at_pause(struct act *w)
 	struct loaded *l;
 	int r;
 
-	if (!(w->guard & GUARD_PAUSE) || !pause_concerns(w->rq))
+	if (!(w->guard & GUARD_PAUSE) || !pause_concerns(w->call.rq))
 		return 0;
 	r = load(w, PAUSE_ID, &l);
 	if (!r && l->task.lock.holder.n)
@@ -147,11 +147,11 @@ void guard_keys(const struct request *rq, struct wants *out, struct arena *a)
 
 int guard_check(struct act *w)
 {
-	unsigned bars = typed_bars(w->rq, w->policy);
+	unsigned bars = typed_bars(w->call.rq, w->call.policy);
 	int r;
 
 	w->guard = w->guard_was = 0;
-	if (!typed_changes(w->rq))
+	if (!typed_changes(w->call.rq))
 		return 0;
 	r = bits_get(w, &w->guard_was);
 	w->guard = w->guard_was;
@@ -195,53 +195,50 @@ static int set_bit(struct act *w, int64_t bit, bool on)
 
 int do_typed(struct act *w)
 {
-	enum typed kind = typed_of(w->rq->id);
-	struct verdict v = { 0 };
+	enum typed kind = typed_of(w->call.rq->id);
 	struct loaded *l;
-	int r = load(w, w->rq->id, &l);
+	int r = load(w, w->call.rq->id, &l);
 
 	if (r)
 		return r;
-	typed_apply(&l->task, &w->call, &v);
-	r = act_verdict(w, l, &v);
+	typed_apply(&l->task, &w->call);
+	r = act_decided(w, l);
 	if (!r)
 		r = set_bit(w, TYPED_BIT(kind), l->task.lock.holder.n > 0);
 	act_answer(w, l);
-	if (v.granted)
+	if (w->call.granted)
 		w->ans->lock = act_grant(w, l);
 	return r;
 }
 
 int do_emergency(struct act *w)
 {
-	struct verdict v = { 0 };
 	struct loaded *l;
 	int r = load(w, EMERGENCY_ID, &l);
 
 	if (r)
 		return r;
-	emergency_apply(&l->task, &w->call, &v);
-	r = act_verdict(w, l, &v);
+	emergency_apply(&l->task, &w->call);
+	r = act_decided(w, l);
 	if (!r)
-		r = set_bit(w, EMERGENCY_BIT, w->rq->op == OP_EMERGENCY_ON);
+		r = set_bit(w, EMERGENCY_BIT, w->call.rq->op == OP_EMERGENCY_ON);
 	act_answer(w, l);
 	return r;
 }
 
 int do_pause(struct act *w)
 {
-	struct verdict v = { 0 };
 	struct loaded *l;
 	int r = load(w, PAUSE_ID, &l);
 
 	if (r)
 		return r;
-	pause_apply(&l->task, &w->call, &v);
-	r = act_verdict(w, l, &v);
+	pause_apply(&l->task, &w->call);
+	r = act_decided(w, l);
 	if (!r)
-		r = set_bit(w, GUARD_PAUSE, w->rq->op == OP_PAUSE);
+		r = set_bit(w, GUARD_PAUSE, w->call.rq->op == OP_PAUSE);
 	if (l->task.lock.holder.n)
-		pause_tell(&l->task, w->ans, w->arena);
+		pause_tell(&l->task, w->ans, w->call.arena);
 	return r;
 }
 
@@ -258,13 +255,12 @@ int guard_cleanup(struct act *w)
 	int r = 0;
 
 	for (int k = TYPED_WRITE; !r && k < TYPED_END; k++) {
-		struct verdict v = { 0 };
 		struct loaded *l;
 
-		r = load(w, id_of((enum typed)k, w->arena), &l);
-		if (r || !rules_cleanup(&l->task, &w->call, lock_dead(&l->task.lock), &v))
+		r = load(w, id_of((enum typed)k, w->call.arena), &l);
+		if (r || !rules_cleanup(&l->task, &w->call, lock_dead(&l->task.lock)))
 			continue;
-		r = act_verdict(w, l, &v);
+		r = act_decided(w, l);
 		w->guard &= ~(int64_t)TYPED_BIT(k);
 		w->ans->tasks[w->ans->n_tasks++] = l->task;
 	}

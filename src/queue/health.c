@@ -63,9 +63,9 @@ static void count_wait(struct op_counts *o, int64_t us)
 	atomic_fetch_add_explicit(&o->waits[health_range(us)], 1, memory_order_relaxed);
 }
 
-static struct op_counts *counts_for(struct queue_counts *c, const struct job *j)
+static struct op_counts *counts_for(struct queue_counts *c, const struct act *w)
 {
-	return &c->op[j->kind ? j->kind : (int)j->rq->op];
+	return &c->op[w->kind ? w->kind : (int)w->call.rq->op];
 }
 
 /* --- refused acquisitions ------------------------------------------------------------------------ */
@@ -109,16 +109,16 @@ static void write_note(struct refusal_note *at, const union note *n)
 }
 
 /* Notes a refusal in shared memory only: a refusal must not cost a commit. */
-static void count_refused(struct queue_counts *c, const struct job *j)
+static void count_refused(struct queue_counts *c, const struct act *w)
 {
-	const struct answer *ans = j->ans;
+	const struct answer *ans = w->ans;
 	union note n = { .refusal = { .at = os_wall_ms() } };
 	uint64_t at;
 
-	if (j->kind || !acquires(j->rq) || (ans->code != CONFLICT && !ans->barred))
+	if (w->kind || !acquires(w->call.rq) || (ans->code != CONFLICT && !ans->barred))
 		return;
-	n.refusal.op = j->rq->op;
-	put_text(n.refusal.agent, sizeof(n.refusal.agent), j->rq->agent);
+	n.refusal.op = w->call.rq->op;
+	put_text(n.refusal.agent, sizeof(n.refusal.agent), w->call.rq->agent);
 	if (ans->barred) {
 		n.refusal.task[0] = '@';
 		put_text(n.refusal.task + 1, sizeof(n.refusal.task) - 1,
@@ -158,9 +158,9 @@ static void read_refused(const struct queue_counts *c, struct health *out)
 
 /* --- add ----------------------------------------------------------------------------------------- */
 
-static void count_failed(struct queue_counts *c, const struct job *j, int64_t asked_ns)
+static void count_failed(struct queue_counts *c, const struct act *w, int64_t asked_ns)
 {
-	struct op_counts *o = counts_for(c, j);
+	struct op_counts *o = counts_for(c, w);
 	uint64_t at = atomic_fetch_add_explicit(&c->failures, 1, memory_order_relaxed);
 
 	atomic_store_explicit(&c->last_failed[at % 16], os_wall_ms(), memory_order_relaxed);
@@ -168,58 +168,58 @@ static void count_failed(struct queue_counts *c, const struct job *j, int64_t as
 	count_wait(o, (os_monotonic_ns() - asked_ns) / 1000);
 }
 
-static void count_done(struct queue_counts *c, const struct job *j, int64_t asked_ns)
+static void count_done(struct queue_counts *c, const struct act *w, int64_t asked_ns)
 {
-	struct op_counts *o = counts_for(c, j);
-	int64_t hold = (j->ended_ns - j->began_ns) / 1000;
+	struct op_counts *o = counts_for(c, w);
+	int64_t hold = (w->ended_ns - w->began_ns) / 1000;
 
 	add(&o->done, 1);
-	count_wait(o, (j->began_ns - asked_ns) / 1000);
-	if (j->handed)
+	count_wait(o, (w->began_ns - asked_ns) / 1000);
+	if (w->handed)
 		return;
 	add(&o->held, 1);
 	add(&o->hold_us, hold);
 	raise_to(&o->hold_max_us, hold);
 }
 
-void health_count(struct store *s, const struct job *jobs, size_t n, int64_t asked_ns)
+void health_count(struct store *s, const struct act *acts, size_t n, int64_t asked_ns)
 {
 	struct queue_counts *c = n && s->env.opt.counting ? counts_of(s) : NULL;
 
 	for (size_t i = 0; c && i < n; i++) {
-		if (jobs[i].failed) {
-			count_failed(c, &jobs[i], asked_ns);
-		} else if (!jobs[i].ans->barred) {
-			count_done(c, &jobs[i], asked_ns);
-			count_refused(c, &jobs[i]);
+		if (acts[i].failed) {
+			count_failed(c, &acts[i], asked_ns);
+		} else if (!acts[i].ans->barred) {
+			count_done(c, &acts[i], asked_ns);
+			count_refused(c, &acts[i]);
 		}
 	}
 }
 
-void health_count_failed(struct store *s, const struct job *jobs, size_t n, int64_t asked_ns)
+void health_count_failed(struct store *s, const struct act *acts, size_t n, int64_t asked_ns)
 {
 	struct queue_counts *c = s->env.opt.counting ? counts_of(s) : NULL;
 
 	for (size_t i = 0; c && i < n; i++) {
-		count_failed(c, &jobs[i], asked_ns);
-		count_refused(c, &jobs[i]);
+		count_failed(c, &acts[i], asked_ns);
+		count_refused(c, &acts[i]);
 	}
 }
 
-void health_count_bulk(struct queue *q, struct job *j, enum health_kind kind, int64_t asked_ns,
+void health_count_bulk(struct queue *q, struct act *w, enum health_kind kind, int64_t asked_ns,
 		       bool failed)
 {
-	bool barred = !failed && j->ans->barred;
+	bool barred = !failed && w->ans->barred;
 
 	if (barred && q->config.impatient)
 		return; /* the caller repeats the call */
-	j->kind = (int)kind;
-	j->failed = failed;
-	j->ended_ns = os_monotonic_ns();
+	w->kind = (int)kind;
+	w->failed = failed;
+	w->ended_ns = os_monotonic_ns();
 	if (barred)
-		health_count_failed(q->store, j, 1, asked_ns);
+		health_count_failed(q->store, w, 1, asked_ns);
 	else
-		health_count(q->store, j, 1, asked_ns);
+		health_count(q->store, w, 1, asked_ns);
 }
 
 /* --- read ---------------------------------------------------------------------------------------- */

@@ -44,13 +44,14 @@ int identity_find(struct act *w)
 	struct record *rec;
 	int r;
 
-	if (!w->rq->queue_id.n || !token_valid(w->rq->queue_id) || w->policy->locks_only)
+	if (!w->call.rq->queue_id.n || !token_valid(w->call.rq->queue_id) ||
+	    w->call.policy->locks_only)
 		return 0;
 	r = edit_get(w->e, IDENTITY_KEY, &rec);
 	if (r < 0)
 		return r;
 	w->nameless = r > 0 || !token_valid(rec->hot);
-	w->ans->queue_id = w->nameless ? w->rq->queue_id : arena_str(w->arena, rec->hot);
+	w->ans->queue_id = w->nameless ? w->call.rq->queue_id : arena_str(w->call.arena, rec->hot);
 	return 0;
 }
 
@@ -64,9 +65,9 @@ void identity_keep(struct act *w)
 		w->ans->queue_id = STR("");
 		return;
 	}
-	rec = arena_new(w->arena, struct record);
+	rec = arena_new(w->call.arena, struct record);
 	rec->key = IDENTITY_KEY;
-	rec->hot = w->rq->queue_id;
+	rec->hot = w->call.rq->queue_id;
 	edit_put(w->e, rec);
 	w->writes++;
 }

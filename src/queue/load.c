@@ -40,8 +40,8 @@ static int clear_task(struct loading *b, struct act *w, struct str key)
 		return r;
 	if (!b->force && lease_live(&l->task.lock, w->e->now))
 		return bulk_refuse(&b->bulk, MISCONFIGURED,
-				   arena_printf(w->arena, "%.*s is held by %.*s", STRF(l->task.id),
-						STRF(l->task.lock.holder)),
+				   arena_printf(w->call.arena, "%.*s is held by %.*s",
+						STRF(l->task.id), STRF(l->task.lock.holder)),
 				   STR("wait until it is done, or pass --force to end its lock"));
 	if (!b->load)
 		act_log(w, l, "removed", STR("with all others"));
@@ -115,8 +115,9 @@ static int leave_out(struct loading *b, struct act *w, struct str key, const cha
 		return 0;
 	}
 	return bulk_refuse(&b->bulk, MISCONFIGURED,
-			   arena_printf(w->arena, "the record %.*s cannot be used: %s",
-					STRF(bad_shown(key, w->arena)), fault),
+			   arena_printf(w->call.arena, "the record %s cannot be used: %s",
+					arena_cstr(w->call.arena, bad_shown(key, w->call.arena)),
+					fault),
 			   STR("pawl doctor, on the source, says how to remove it"));
 }
 
@@ -126,8 +127,8 @@ static int load_task(struct loading *b, struct act *w, const struct record *rec)
 	struct task t = { 0 };
 	const char *fault;
 
-	(void)task_of(rec, &t, w->arena);
-	fault = b->load->restore ? room_fault(&t, w->arena) : NULL;
+	(void)task_of(rec, &t, w->call.arena);
+	fault = b->load->restore ? room_fault(&t, w->call.arena) : NULL;
 	if (b->load->restore && !fault && t.fence > FENCE_COMES_IN - fence_gap(b, w->e->now))
 		fault = "its fence is too high";
 	if (fault)
@@ -160,7 +161,7 @@ static int load_number(struct loading *b, struct act *w, const struct record *re
 
 static int load_record(struct loading *b, struct act *w, const struct record *rec)
 {
-	const char *fault = record_fault(rec, w->arena);
+	const char *fault = record_fault(rec, w->call.arena);
 	struct record *r;
 
 	if (fault)
@@ -172,7 +173,7 @@ static int load_record(struct loading *b, struct act *w, const struct record *re
 		return load_number(b, w, rec);
 	if (b->load->restore && !str_starts(rec->key, STR("request/")))
 		return 0; /* it concerns the time of the backup, such as a lock of the whole queue */
-	r = record_copy(w->arena, rec);
+	r = record_copy(w->call.arena, rec);
 	r->body_changed = true;
 	edit_put(w->e, r);
 	w->writes++;
@@ -199,13 +200,13 @@ static int load_piece(struct loading *b, struct act *w)
 
 	for (int i = 0; !r && i < PIECE; i++) {
 		struct item it = { 0 };
-		int got = b->load->next(b->load->ctx, &it, w->arena);
+		int got = b->load->next(b->load->ctx, &it, w->call.arena);
 
 		if (got > 0)
 			break;
 		if (got < 0)
 			return bulk_refuse(&b->bulk, API_ERROR,
-					   arena_printf(w->arena, "cannot read the backup: %s",
+					   arena_printf(w->call.arena, "cannot read the backup: %s",
 							strerror(-got)),
 					   STR("nothing was changed"));
 		if (it.line)
@@ -223,7 +224,8 @@ static void note_restore(struct loading *b, struct act *w)
 {
 	struct event ev = { .name = STR("restored"), .agent = b->bulk.agent, .run = b->bulk.run };
 
-	ev.text = arena_printf(w->arena, "loaded %zu records from a backup; replaced %zu tasks",
+	ev.text = arena_printf(w->call.arena,
+			       "loaded %zu records from a backup; replaced %zu tasks",
 			       b->load->records, b->n);
 	act_event(w, &ev);
 	number_put(w, RELOGGED_KEY, w->e->now);

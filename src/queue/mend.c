@@ -35,7 +35,7 @@ struct mend {
 struct choice {
 	struct mend *m;
 	struct edit *e;
-	const struct census *census; /* NULL: look at the record itself */
+	const struct recount *census; /* NULL: look at the record itself */
 	struct strs keys;
 	size_t bytes;
 };
@@ -100,7 +100,7 @@ static int rewrite_index(struct act *w, struct str key, const char *does)
 /* Is there a record with this id, other than `key`? */
 static int is_taken(struct act *w, struct str id, struct str key, bool *taken)
 {
-	struct str wanted = task_key(w->arena, id);
+	struct str wanted = task_key(w->call.arena, id);
 	struct record *other;
 	int r = str_eq(wanted, key) ? 1 : edit_get(w->e, wanted, &other);
 
@@ -125,7 +125,7 @@ static int store_task(struct act *w, struct record *rec, struct judgment *j)
 
 	if (r)
 		return r;
-	l = act_new_key(w, task_key(w->arena, j->task.id), j->task.id);
+	l = act_new_key(w, task_key(w->call.arena, j->task.id), j->task.id);
 	moves = !str_eq(l->key, rec->key);
 	l->task = l->old = j->task;
 	l->old.id = STR(""); /* so that the texts are written, too */
@@ -134,7 +134,7 @@ static int store_task(struct act *w, struct record *rec, struct judgment *j)
 	l->dirty = true;
 	if (moves) {
 		r = old_fence(w, l, &fence);
-		edit_drop(w->e, arena_str(w->arena, rec->key));
+		edit_drop(w->e, arena_str(w->call.arena, rec->key));
 	}
 	if (fence > l->task.fence)
 		l->task.fence = fence;
@@ -150,7 +150,7 @@ static int repair_record(struct mend *m, struct act *w, struct str key)
 
 	if (r)
 		return r < 0 ? r : 0;
-	mend_judge(rec, false, &j, w->arena);
+	mend_judge(rec, false, &j, w->call.arena);
 	m->n++;
 	switch (j.repair) {
 	case REPAIR_INDEX:
@@ -188,13 +188,14 @@ static void cut_links(struct act *w, struct loaded *l, const struct census_fault
 	struct task *t = &l->task;
 
 	for (size_t i = 0; i < f->depends.n; i++)
-		t->depends = arena_without(w->arena, t->depends, f->depends.v[i]);
+		t->depends = arena_without(w->call.arena, t->depends, f->depends.v[i]);
 	if (f->parent)
 		t->parent = STR("");
 	act_edited(w, l);
 	act_log(w, l, "repaired",
-		f->depends.n ? arena_printf(w->arena, "dependencies that do not exist: %.*s",
-					    STRF(list_ids(f->depends, w->arena)))
+		f->depends.n ? arena_printf(w->call.arena, "dependencies that do not exist: %s",
+					    arena_cstr(w->call.arena,
+						       list_ids(f->depends, w->call.arena)))
 			     : STR("its parent does not exist"));
 }
 
@@ -206,12 +207,13 @@ static void ask_for_help(struct act *w, struct loaded *l, const struct census_fa
 	if (!f->stuck || (t->status != READY && t->status != BACKLOG))
 		return;
 	t->status = NEEDS_HELP;
-	t->blocker_reason = arena_printf(w->arena, "its dependency %.*s does not exist",
-					 STRF(list_ids(f->depends, w->arena)));
+	t->blocker_reason =
+		arena_printf(w->call.arena, "its dependency %s does not exist",
+			     arena_cstr(w->call.arena, list_ids(f->depends, w->call.arena)));
 	act_log(w, l, "needs_help", t->blocker_reason);
 }
 
-static int repair_counts(struct mend *m, struct act *w, const struct census *c, struct str key)
+static int repair_counts(struct mend *m, struct act *w, const struct recount *c, struct str key)
 {
 	struct census_fault f;
 	struct loaded *l;
@@ -219,7 +221,7 @@ static int repair_counts(struct mend *m, struct act *w, const struct census *c, 
 
 	if (r)
 		return r < 0 ? r : 0;
-	if (!census_compare(c, l->rec, &f, w->arena))
+	if (!census_compare(c, l->rec, &f, w->call.arena))
 		return 0;
 	m->n++;
 	l->dirty = true;
@@ -230,15 +232,18 @@ static int repair_counts(struct mend *m, struct act *w, const struct census *c, 
 		act_log(w, l, "repaired", f.text);
 	}
 	ask_for_help(w, l, &f);
-	if (graph_settle(&l->task, STR(""), w->e->now, w->arena))
+	if (graph_settle(&l->task, STR(""), w->e->now, w->call.arena))
 		act_log(w, l, "needs_help", l->task.blocker_reason);
 	return 0;
 }
 
 /* --- one change ------------------------------------------------------------------------------------------ */
 
-static struct act act_of(struct mend *m, struct edit *e, struct request *rq, struct str *pass)
+static struct act act_of(struct mend *m, struct edit *e, struct request *rq)
 {
+	struct act w = { .call = { .rq = rq, .policy = &m->q->config.policy, .arena = e->arena },
+			 .ans = &m->said };
+
 	*rq = (struct request){ .op = OP_REMOVE };
 	GIVE(rq, id,
 	     ANY_BAD); /* the change removes bad locks of the whole queue, so these do not stop it */
@@ -246,20 +251,12 @@ static struct act act_of(struct mend *m, struct edit *e, struct request *rq, str
 	GIVE(rq, part_of, TYPED_MAINTENANCE);
 	if (m->run.n)
 		GIVE(rq, run, m->run);
-	pass[TYPED_MAINTENANCE] = m->pass;
+	w.pass[TYPED_MAINTENANCE] = m->pass;
+	act_begin(&w, e);
 	m->said = (struct answer){ 0 };
 	m->n = 0;
 	m->more = false;
-	return (struct act){ .policy = &m->q->config.policy,
-			     .e = e,
-			     .rq = rq,
-			     .ans = &m->said,
-			     .arena = e->arena,
-			     .pass = pass,
-			     .call = { .rq = rq,
-				       .policy = &m->q->config.policy,
-				       .now = e->now,
-				       .arena = e->arena } };
+	return w;
 }
 
 /* The backup shows the state before the repairs only if nobody else has changed the queue since. */
@@ -321,7 +318,7 @@ static int mend_records(struct mend *m, struct act *w)
 static int mend_counts(struct mend *m, struct act *w)
 {
 	struct query tasks = { 0 };
-	struct census census;
+	struct recount census;
 	struct choice c = { .m = m, .e = w->e, .census = &census };
 	int r = census_take(&census, NULL, w->e);
 
@@ -329,7 +326,7 @@ static int mend_counts(struct mend *m, struct act *w)
 		r = edit_scan(w->e, &tasks, choose, &c);
 	if (!r)
 		r = repair_all(m, w, &c);
-	census_free(&census);
+	recount_free(&census);
 	return r;
 }
 
@@ -346,9 +343,8 @@ static int refused(struct mend *m, int r)
 static int mend_run(struct edit *e, void *ctx)
 {
 	struct mend *m = ctx;
-	struct str pass[TYPED_END] = { 0 };
 	struct request rq;
-	struct act w = act_of(m, e, &rq, pass);
+	struct act w = act_of(m, e, &rq);
 	int r = m->phase == PHASE_LOCKS ? mend_locks(m, &w) : guard_check(&w);
 
 	if (!r && m->phase != PHASE_LOCKS)

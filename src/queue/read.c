@@ -1,4 +1,5 @@
 #include "base/text.h"
+#include "core/field.h"
 #include "core/check.h"
 #include "queue/read.h"
 
@@ -61,6 +62,7 @@ static int one_task(struct reading *x)
 		return r;
 	if (bad_handle_is(x->rq->id))
 		return show_bad(x, &rec);
+	x->lane = rec.ix.lane;
 	x->ans->task = arena_new(x->arena, struct task);
 	if (!task_of(&rec, x->ans->task, x->arena))
 		return 0;
@@ -122,7 +124,7 @@ static int read_show(struct reading *x)
 		return r;
 	if (x->rq->view & VIEW_RELATED)
 		r = read_related(x->store, x->ans, x->arena);
-	if (r)
+	if (r || x->rq->view & VIEW_BRIEF)
 		return r;
 	read_came_back(x->store, x->ans->task, x->ans, x->arena);
 	q.key = task_key(x->arena, x->rq->id);
@@ -156,18 +158,18 @@ static int read_log(struct reading *x)
 
 bool task_has_text(const struct task *t, struct str text)
 {
-	const struct str places[] = {
-		t->id,      t->title,          t->description,    t->acceptance,
-		t->summary, t->blocker_reason, t->unblock_action, t->type,
-		t->effort
-	};
+	for (size_t i = 0; i < N_FIELDS; i++) {
+		const struct field *f = &field_table[i];
+		const struct strs *list = field_of(f, t);
 
-	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++)
-		if (text_has(places[i], text))
+		if (!(f->uses & FIELD_FIND))
+			continue;
+		if (f->kind == FIELD_STR && text_has(*(const struct str *)field_of(f, t), text))
 			return true;
-	for (size_t i = 0; i < t->labels.n; i++)
-		if (text_has(t->labels.v[i], text))
-			return true;
+		for (size_t k = 0; f->kind == FIELD_LIST && k < list->n; k++)
+			if (text_has(list->v[k], text))
+				return true;
+	}
 	return false;
 }
 
@@ -196,7 +198,7 @@ static int read_list(struct reading *x)
 	x->ans->kind = ANSWER_TASKS;
 	if (rq->view & VIEW_TREE)
 		return read_tree(x->store, rq, x->ans, x->arena, &x->bad);
-	if (rq->view)
+	if (rq->view & ~(int64_t)VIEW_CAN)
 		return read_browse(x->store, x->policy, rq, x->ans, x->arena, &x->bad);
 
 	struct query q = {
@@ -356,12 +358,8 @@ static void warn_of_bad(const struct reading *x)
 						bad_warning(x->bad, x->arena));
 }
 
-/* Runs in a snapshot and takes the time once, so the answer is consistent. */
-static int dispatch(void *ctx)
+static int dispatch(struct reading *x)
 {
-	struct reading *x = ctx;
-
-	x->now = x->ans->now = x->store->ops->now(x->store);
 	switch (x->rq->op) {
 	case OP_SHOW:
 		return read_show(x);
@@ -386,12 +384,26 @@ static int dispatch(void *ctx)
 	}
 }
 
+/* Runs in a snapshot and takes the time once, so the answer is consistent. */
+static int read_all(void *ctx)
+{
+	struct reading *x = ctx;
+	int r;
+
+	x->now = x->ans->now = x->store->ops->now(x->store);
+	r = dispatch(x);
+	/* with a brief, tasks[] are others */
+	if (!r && (x->rq->view & (VIEW_CAN | VIEW_BRIEF)) == VIEW_CAN && !arena_over(x->arena))
+		r = read_allowed(x);
+	return r ? r : read_brief(x->store, NULL, x->rq, x->ans, x->arena);
+}
+
 /* Does the read need many records, or only one? */
 static bool reads_many(const struct request *rq)
 {
 	switch (rq->op) {
 	case OP_NEXT:
-		return rq->explain;
+		return rq->explain || rq->view & VIEW_BRIEF;
 	case OP_LOCK_STATUS:
 	case OP_TYPED:
 	case OP_EMERGENCY:
@@ -404,7 +416,7 @@ static bool reads_many(const struct request *rq)
 void queue_read(struct store *s, const struct policy *p, const struct request *rq,
 		struct answer *ans, struct arena *a)
 {
-	struct reading x = { s, p, rq, ans, a, ans->now, (size_t)rq->limit, 0, { 0 }, 0 };
+	struct reading x = { s, p, rq, ans, a, ans->now, (size_t)rq->limit, 0, { 0 }, 0, 0 };
 	struct store_error *err = s->env.err;
 	int r = STORE_MOVED;
 
@@ -413,7 +425,7 @@ void queue_read(struct store *s, const struct policy *p, const struct request *r
 		*ans = (struct answer){ .now = x.now };
 		x.bad = x.bytes = 0;
 		x.given_back = (struct strs){ 0 };
-		r = s->ops->snapshot(s, reads_many(rq), dispatch, &x);
+		r = s->ops->snapshot(s, reads_many(rq), read_all, &x);
 	}
 	if (r == BAD) {
 		*ans = (struct answer){ .now = x.now }; /* discard the parts of the bad record */

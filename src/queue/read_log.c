@@ -13,8 +13,6 @@ struct log_reading {
 	const struct request *rq;
 	struct answer *ans;
 	struct arena *arena;
-	size_t matches; /* of the first pass */
-	size_t skip;    /* the second pass leaves out this many of the oldest */
 	size_t bad;
 	size_t bytes;     /* of the page */
 	int64_t from;     /* older events are shown only for open tasks */
@@ -58,13 +56,13 @@ static bool is_forgotten(const struct log_reading *x, const struct entry *en)
 							  sizeof(*x->open.v), by_bytes));
 }
 
-static int count_event(const struct entry *en, void *ctx)
+/* Only events that are shown count towards the limit. */
+static bool counts(const struct entry *en, void *ctx)
 {
-	struct log_reading *x = ctx;
+	const struct log_reading *x = ctx;
 	struct event ev;
 
-	x->matches += !is_forgotten(x, en) && !event_of(en, &ev) && is_wanted(x, &ev);
-	return 0;
+	return !is_forgotten(x, en) && !event_of(en, &ev) && is_wanted(x, &ev);
 }
 
 /* A page has one event at least. */
@@ -92,10 +90,6 @@ static int add_event(const struct entry *en, void *ctx)
 	}
 	if (!is_wanted(x, &ev))
 		return 0;
-	if (x->skip) {
-		x->skip--;
-		return 0;
-	}
 	ans->events = arena_grow(x->arena, ans->events, ans->n_events, sizeof(ev));
 	(void)event_keep(en, &ans->events[ans->n_events++], x->arena);
 	return arena_over(x->arena) || page_is_full(x, en);
@@ -106,21 +100,6 @@ static bool is_selective(const struct log_reading *x)
 	const struct request *rq = x->rq;
 
 	return x->from > rq->since || rq->holder.n || rq->type.n || rq->log_view & LOG_OF_TASKS;
-}
-
-/* The store would count events that do not match towards the limit, so a first pass counts those that do. */
-static int read_events(struct log_reading *x, struct entry_query *q)
-{
-	int r = 0;
-
-	if (q->last && is_selective(x)) {
-		size_t last = q->last;
-
-		q->last = 0;
-		r = x->store->ops->entries(x->store, q, count_event, x);
-		x->skip = x->matches > last ? x->matches - last : 0;
-	}
-	return r ? r : x->store->ops->entries(x->store, q, add_event, x);
 }
 
 /* --- the tasks that they are about ---------------------------------------------------------------- */
@@ -217,8 +196,10 @@ int log_read(struct store *s, const struct request *rq, struct answer *ans, stru
 	if (!r && q.since)
 		r = time_of(s, RELOGGED_KEY, &relogged, a);
 	q.unordered = r == BAD || relogged >= q.since;
+	if (is_selective(&x))
+		q.counts = counts;
 	if (r >= 0)
-		r = read_events(&x, &q);
+		r = s->ops->entries(s, &q, add_event, &x);
 	if (!r && rq->log_view & LOG_WITH_TASKS)
 		r = add_tasks(&x);
 	*bad += x.bad;

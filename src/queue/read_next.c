@@ -62,6 +62,19 @@ static int name_awaited(struct reading *x, const struct task *t, struct str key,
 	return r;
 }
 
+int read_why(struct reading *x, const struct task *t, struct str key, int lane, struct str *why,
+	     bool *eligible, struct arena *a)
+{
+	*why = order_why(t, x->policy, x->now, a, eligible);
+	if (*eligible && lane == LANE_NONE) { /* others may work without a lock */
+		*eligible = false;
+		*why = arena_printf(a, "its status is %s", status_name(t->status));
+	}
+	if (*eligible || !order_waits(t, x->policy, x->now))
+		return 0;
+	return name_awaited(x, t, key, why, a);
+}
+
 /* next --mine: only tasks that are planned for the caller. */
 static bool planned_for(const struct reading *x, const struct task *t)
 {

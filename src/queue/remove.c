@@ -5,12 +5,12 @@
 
 static int refuse_needed(struct act *w, const struct loaded *l, struct strs keys, const char *why)
 {
-	struct str first = bad_name(keys.v[0], w->arena);
+	struct str first = bad_name(keys.v[0], w->call.arena);
 
 	return act_refuse(w, MISCONFIGURED,
-			  arena_printf(w->arena, "%zu task%s %s %.*s, such as %.*s", keys.n,
+			  arena_printf(w->call.arena, "%zu task%s %s %.*s, such as %.*s", keys.n,
 				       keys.n == 1 ? "" : "s", why, STRF(l->task.id), STRF(first)),
-			  arena_printf(w->arena,
+			  arena_printf(w->call.arena,
 				       "pawl cancel keeps these links; pawl remove %.*s --force "
 				       "removes them, too",
 				       STRF(l->task.id)));
@@ -18,10 +18,10 @@ static int refuse_needed(struct act *w, const struct loaded *l, struct strs keys
 
 static struct strs without_key(struct act *w, struct strs list, struct str key)
 {
-	struct strs out = { arena_array(w->arena, struct str, list.n), 0 };
+	struct strs out = { arena_array(w->call.arena, struct str, list.n), 0 };
 
 	for (size_t i = 0; i < list.n; i++)
-		if (!str_eq(task_key(w->arena, list.v[i]), key))
+		if (!str_eq(task_key(w->call.arena, list.v[i]), key))
 			out.v[out.n++] = list.v[i];
 	return out;
 }
@@ -45,7 +45,7 @@ static int cut_dependents(struct act *w, struct loaded *l, struct strs keys)
 		if (stuck) {
 			d->task.status = NEEDS_HELP;
 			d->task.blocker_reason = arena_printf(
-				w->arena, "its dependency %.*s was removed", STRF(l->task.id));
+				w->call.arena, "its dependency %.*s was removed", STRF(l->task.id));
 		}
 		act_log(w, d, stuck ? "needs_help" : "undepends", l->task.id);
 	}
@@ -75,7 +75,7 @@ static int may_remove(struct act *w, struct loaded *l, struct strs *deps, struct
 
 	if (!r)
 		r = act_keys(w, &by_parent, subs);
-	if (r || w->rq->force)
+	if (r || w->call.rq->force)
 		return r;
 	if (deps->n)
 		return refuse_needed(w, l, *deps, deps->n == 1 ? "depends on" : "depend on");
@@ -90,13 +90,13 @@ static int may_remove(struct act *w, struct loaded *l, struct strs *deps, struct
 /* Recovers the reliable parts of a bad task: the id in its key, and the status in its index. */
 static struct loaded *salvage(struct act *w, const struct record *rec)
 {
-	struct loaded *l = arena_new(w->arena, struct loaded);
+	struct loaded *l = arena_new(w->call.arena, struct loaded);
 	struct str id = rec->key;
 
-	l->key = arena_str(w->arena, rec->key);
+	l->key = arena_str(w->call.arena, rec->key);
 	if (!key_fault(rec->key) && str_cut_prefix(&id, STR("task/")) && !id_fault(id) &&
-	    str_eq(rec->key, task_key(w->arena, id)))
-		l->task.id = arena_str(w->arena, id);
+	    str_eq(rec->key, task_key(w->call.arena, id)))
+		l->task.id = arena_str(w->call.arena, id);
 	l->was = rec->ix.status > 0 && rec->ix.status < STATUS_END ? rec->ix.status : READY;
 	return l;
 }
@@ -116,7 +116,9 @@ static int cut_links(struct act *w, struct loaded *l)
 
 int bad_remove(struct act *w, struct str key)
 {
-	struct event ev = { .name = STR("removed"), .agent = w->rq->agent, .run = w->rq->run };
+	struct event ev = { .name = STR("removed"),
+			    .agent = w->call.rq->agent,
+			    .run = w->call.rq->run };
 	struct record *rec;
 	struct loaded *l;
 	const char *fault;
@@ -124,11 +126,11 @@ int bad_remove(struct act *w, struct str key)
 
 	if (r)
 		return r;
-	fault = record_fault(rec, w->arena);
+	fault = record_fault(rec, w->call.arena);
 	l = salvage(w, rec);
 	*w->ans = (struct answer){ .now = w->e->now };
-	w->ans->task = arena_new(w->arena, struct task);
-	*w->ans->task = (struct task){ .id = bad_name(key, w->arena),
+	w->ans->task = arena_new(w->call.arena, struct task);
+	*w->ans->task = (struct task){ .id = bad_name(key, w->call.arena),
 				       .status = l->was,
 				       .class_rank = STANDARD };
 	if (l->task.id.n) {
@@ -136,7 +138,7 @@ int bad_remove(struct act *w, struct str key)
 		number_put(w, gone_key(w, l), FENCE_UNKNOWN);
 	}
 	ev.task = l->task.id;
-	ev.text = arena_printf(w->arena, "a record that could not be used: %s", fault);
+	ev.text = arena_printf(w->call.arena, "a record that could not be used: %s", fault);
 	act_event(w, &ev);
 	edit_drop(w->e, l->key);
 	w->writes++;
@@ -147,55 +149,54 @@ static int remove_handle(struct act *w)
 {
 	struct record *rec;
 	struct str key;
-	int r = bad_find(NULL, w->e, w->rq->id, &key, w->arena);
+	int r = bad_find(NULL, w->e, w->call.rq->id, &key, w->call.arena);
 
 	if (!r)
 		r = edit_get(w->e, key, &rec);
 	if (r < 0)
 		return r;
-	if (r > 0 || !record_fault(rec, w->arena)) {
-		not_found(w->ans, w->rq->id, w->arena);
+	if (r > 0 || !record_fault(rec, w->call.arena)) {
+		not_found(w->ans, w->call.rq->id, w->call.arena);
 		return REFUSED;
 	}
-	return w->rq->force ? bad_remove(w, key) : bad_refuse(w->ans, rec, w->arena);
+	return w->call.rq->force ? bad_remove(w, key) : bad_refuse(w->ans, rec, w->call.arena);
 }
 
 /* To end another's lock needs a reason; to cut links does not. */
 static int override(struct act *w, struct loaded *l)
 {
-	struct verdict v = { 0 };
-
 	if (!override_is(&l->task, &w->call))
 		return 0;
-	if (!str_trim(w->rq->reason).n)
+	if (!str_trim(w->call.rq->reason).n)
 		return act_refuse(w, USAGE,
-				  arena_printf(w->arena,
+				  arena_printf(w->call.arena,
 					       "%.*s is held by %.*s: --force needs a reason for "
 					       "the log",
 					       STRF(l->task.id), STRF(l->task.lock.holder)),
-				  arena_printf(w->arena, "pawl remove %.*s --force --reason TEXT",
+				  arena_printf(w->call.arena,
+					       "pawl remove %.*s --force --reason TEXT",
 					       STRF(l->task.id)));
-	override_log(&l->task, &w->call, &v);
-	return act_verdict(w, l, &v);
+	override_log(&l->task, &w->call);
+	return act_decided(w, l);
 }
 
 int do_remove(struct act *w)
 {
 	struct strs deps = { 0 }, subs = { 0 };
-	struct verdict v = { 0 };
 	struct loaded *l;
 	int r;
 
-	if (bad_handle_is(w->rq->id))
+	if (bad_handle_is(w->call.rq->id))
 		return remove_handle(w);
-	r = act_load(w, w->rq->id, &l);
-	if (r == BAD && w->rq->force)
-		return bad_remove(w, task_key(w->arena, w->rq->id));
+	r = act_load(w, w->call.rq->id, &l);
+	if (r == BAD && w->call.rq->force)
+		return bad_remove(w, task_key(w->call.arena, w->call.rq->id));
 	if (r)
 		return r;
 	act_answer(w, l);
-	if (!override_version(&l->task, &w->call, &v) || !rules_free(&l->task, &w->call, &v))
-		return act_verdict(w, l, &v);
+	rules_apply(OP_REMOVE, &l->task, &w->call);
+	if (w->call.code != SUCCESS)
+		return act_decided(w, l);
 	r = may_remove(w, l, &deps, &subs);
 	if (!r)
 		r = override(w, l);
@@ -207,7 +208,7 @@ int do_remove(struct act *w)
 		r = leave_parent(w, l);
 	if (r)
 		return r;
-	act_log(w, l, "removed", w->rq->reason);
+	act_log(w, l, "removed", w->call.rq->reason);
 	number_put(w, gone_key(w, l), l->task.fence);
 	act_drop(w, l);
 	return 0;

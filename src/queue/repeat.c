@@ -23,7 +23,7 @@ static void give_token_back(struct act *w)
 	if (ans->next_lock)
 		ans->next_lock->token = STR("");
 	if (ans->next && ans->next_lock && str_eq(ans->next->lock.token, w->call.fresh))
-		ans->next_lock->token = w->rq->new_token;
+		ans->next_lock->token = w->call.rq->new_token;
 }
 
 /* Two calls are the same if they differ only in tokens, run, host and the like. */
@@ -32,15 +32,16 @@ static struct str packed_call(struct act *w)
 	const uint64_t aside = UINT64_C(1) << ARG_token | UINT64_C(1) << ARG_new_token |
 			       UINT64_C(1) << ARG_explicit | UINT64_C(1) << ARG_run |
 			       UINT64_C(1) << ARG_host | UINT64_C(1) << ARG_mode |
-			       UINT64_C(1) << ARG_part_of | UINT64_C(1) << ARG_queue_id;
-	struct request call = *w->rq;
+			       UINT64_C(1) << ARG_part_of | UINT64_C(1) << ARG_queue_id |
+			       UINT64_C(1) << ARG_view;
+	struct request call = *w->call.rq;
 	struct buf b = BUF_MAX(ANSWER_MAX);
 	struct str digest;
 
 	call.has &= ~aside;
-	call.id = task_key(w->arena, call.id); /* ids ignore case */
+	call.id = task_key(w->call.arena, call.id); /* ids ignore case */
 	request_pack(&call, &b);
-	digest = hash_hex(w->arena, buf_str(&b));
+	digest = hash_hex(w->call.arena, buf_str(&b));
 	buf_free(&b);
 	return digest;
 }
@@ -51,14 +52,14 @@ int repeat_find(struct act *w)
 	struct answer *ans = w->ans;
 	int r;
 
-	if (!w->rq->request_id.n)
+	if (!w->call.rq->request_id.n)
 		return 0;
-	r = edit_get(w->e, repeat_key(w->rq, w->arena), &rec);
+	r = edit_get(w->e, repeat_key(w->call.rq, w->call.arena), &rec);
 	if (r)
 		return r < 0 ? r : 0;
-	if (record_fault(rec, w->arena))
-		return bad_refuse(ans, rec, w->arena);
-	(void)answer_unpack(arena_str(w->arena, rec->body), ans, w->arena);
+	if (record_fault(rec, w->call.arena))
+		return bad_refuse(ans, rec, w->call.arena);
+	(void)answer_unpack(arena_str(w->call.arena, rec->body), ans, w->call.arena);
 	if (!str_eq(rec->hot, packed_call(w))) {
 		*ans = (struct answer){ .now = w->e->now };
 		return act_refuse(w, CONFLICT, STR("this request id belongs to another call"),
@@ -77,7 +78,7 @@ void repeat_keep(struct act *w)
 	struct answer kept = *w->ans;
 	struct buf b = BUF_MAX(ANSWER_MAX);
 
-	if (!w->rq->request_id.n)
+	if (!w->call.rq->request_id.n)
 		return;
 	if (next_lock) {
 		hidden = *next_lock;
@@ -85,11 +86,11 @@ void repeat_keep(struct act *w)
 		kept.next_lock = &hidden;
 	}
 	answer_pack(&kept, &b);
-	rec = arena_new(w->arena, struct record);
-	*rec = (struct record){ .key = repeat_key(w->rq, w->arena),
+	rec = arena_new(w->call.arena, struct record);
+	*rec = (struct record){ .key = repeat_key(w->call.rq, w->call.arena),
 				.ix = { .lane = LANE_GOING, .eligible_at = w->e->now + KEPT_MS },
 				.hot = packed_call(w),
-				.body = arena_str(w->arena, buf_str(&b)),
+				.body = arena_str(w->call.arena, buf_str(&b)),
 				.body_changed = true };
 	buf_free(&b);
 	edit_put(w->e, rec);

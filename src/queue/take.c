@@ -57,13 +57,13 @@ static int good_offer(const struct record *r, void *ctx)
 		    (!o->assignee.n || str_eq(t.assignee, o->assignee));
 
 	arena_free(&scratch);
-	if (good && select_excepts(w->rq, r->ix.id)) {
-		w->given_back = arena_append(w->arena, w->given_back,
-					     arena_str(w->arena, r->ix.id));
+	if (good && select_excepts(w->call.rq, r->ix.id)) {
+		w->given_back = arena_append(w->call.arena, w->given_back,
+					     arena_str(w->call.arena, r->ix.id));
 		return 0;
 	}
 	if (good)
-		o->found = record_copy(w->arena, r);
+		o->found = record_copy(w->call.arena, r);
 	return good;
 }
 
@@ -75,7 +75,7 @@ static int first_offer(struct act *w, const struct query *q, struct offering *o,
 	struct query all = *q;
 	int r;
 
-	if (!o->passed_over.n && !o->assignee.n && !w->rq->except.n)
+	if (!o->passed_over.n && !o->assignee.n && !w->call.rq->except.n)
 		return edit_first(w->e, q, out);
 	all.body = o->passed_over.n || o->assignee.n;
 	o->found = NULL;
@@ -87,19 +87,18 @@ static int first_offer(struct act *w, const struct query *q, struct offering *o,
 
 static void pass_over(struct act *w, struct offering *o, struct str key)
 {
-	o->passed_over = arena_append(w->arena, o->passed_over, key);
+	o->passed_over = arena_append(w->call.arena, o->passed_over, key);
 }
 
 int take_next(struct act *w, struct loaded **out)
 {
-	struct offering o = { .act = w, .assignee = w->rq->assignee };
+	struct offering o = { .act = w, .assignee = w->call.rq->assignee };
 	struct query q;
 	int r;
 
 	*out = NULL;
-	select_query(w->rq, w->policy, &q);
+	select_query(w->call.rq, w->call.policy, &q);
 	for (;;) {
-		struct verdict v = { 0 };
 		struct record *rec;
 		struct loaded *l;
 
@@ -115,22 +114,22 @@ int take_next(struct act *w, struct loaded **out)
 		}
 		if (r)
 			return r;
-		rules_apply(OP_CLAIM, &l->task, &w->call, &v);
+		rules_apply(OP_CLAIM, &l->task, &w->call);
 		if (act_fault(w, l)) { /* its fence is at the limit: try another task */
 			l->task = l->old;
 			pass_over(w, &o, l->key);
 			continue;
 		}
-		if (v.code == SUCCESS) {
+		if (w->call.code == SUCCESS) {
 			*out = l;
-			return act_verdict(w, l, &v);
+			return act_decided(w, l);
 		}
-		if (!v.changed) { /* the index is wrong: the task itself is not eligible */
+		if (!w->call.changed) { /* the index is wrong: the task itself is not eligible */
 			pass_over(w, &o, l->key);
 			continue;
 		}
 		/* abandoned too often: move it to Needs Help and try the next task */
-		(void)act_verdict(w, l, &v);
+		(void)act_decided(w, l);
 		w->ans->task = NULL;
 		w->ans->code = SUCCESS;
 		w->ans->message = w->ans->hint = STR("");
@@ -161,11 +160,11 @@ static int comes_due(const struct record *r, void *ctx)
 	struct act *w = ctx;
 	struct arena scratch = { 0 };
 	struct task t;
-	bool mine = !w->rq->assignee.n ||
-		    (!task_of(r, &t, &scratch) && str_eq(t.assignee, w->rq->assignee));
+	bool mine = !w->call.rq->assignee.n ||
+		    (!task_of(r, &t, &scratch) && str_eq(t.assignee, w->call.rq->assignee));
 
 	arena_free(&scratch);
-	if (!mine || select_excepts(w->rq, r->ix.id))
+	if (!mine || select_excepts(w->call.rq, r->ix.id))
 		return 0;
 	w->ans->wait_ms = r->ix.eligible_at - w->e->now;
 	return 1;
@@ -176,23 +175,23 @@ static int nothing(struct act *w)
 	struct query q;
 	int r;
 
-	select_query(w->rq, w->policy, &q);
+	select_query(w->call.rq, w->call.policy, &q);
 	q.pick = PICK_LATER;
-	q.body = w->rq->assignee.n > 0;
-	q.limit = q.body ? 0 : w->rq->except.n + 1;
+	q.body = w->call.rq->assignee.n > 0;
+	q.limit = q.body ? 0 : w->call.rq->except.n + 1;
 	r = edit_scan(w->e, &q, comes_due, w);
 	if (r < 0)
 		return r;
 	w->ans->kind = ANSWER_TASK;
-	select_passed_over(w->ans, w->given_back, w->arena);
+	select_passed_over(w->ans, w->given_back, w->call.arena);
 	return act_refuse(w, NO_TASKS, STR("no task is eligible now"),
 			  STR("pawl next --explain says why"));
 }
 
 static int paused(struct act *w)
 {
-	pause_tell(w->call.paused, w->ans, w->arena);
-	return act_refuse(w, NO_TASKS, pause_text(w->call.paused, w->arena), PAUSE_HINT);
+	pause_tell(w->call.paused, w->ans, w->call.arena);
+	return act_refuse(w, NO_TASKS, pause_text(w->call.paused, w->call.arena), PAUSE_HINT);
 }
 
 int do_take(struct act *w)

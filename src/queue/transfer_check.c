@@ -29,8 +29,8 @@ static const char *fields_fault(const struct task *t, struct arena *a)
 	give_str(&rq, ARG_title, t->title);
 	give_str(&rq, ARG_description, t->description);
 	give_str(&rq, ARG_acceptance, t->acceptance);
-	give_str(&rq, ARG_type, t->type);
-	give_str(&rq, ARG_effort, t->effort);
+#define PLAIN(tag, part, name, limit, argument, help) give_str(&rq, ARG_##name, t->name);
+#include "core/task.def"
 	give_str(&rq, ARG_parent, t->parent);
 	give_str(&rq, ARG_extra, t->extra);
 	give_str(&rq, ARG_assignee, t->assignee);

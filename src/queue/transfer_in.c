@@ -71,7 +71,7 @@ static int refuse(struct importing *x, struct act *w, enum result code, struct s
 		  struct str hint)
 {
 	if (x->where.n)
-		text = arena_printf(w->arena, "%.*s: %.*s", STRF(x->where), STRF(text));
+		text = arena_printf(w->call.arena, "%.*s: %.*s", STRF(x->where), STRF(text));
 	if (!x->n_refusals++)
 		return bulk_refuse(&x->bulk, code, text, hint);
 	if (x->refusals.n < REFUSALS)
@@ -113,7 +113,7 @@ struct sources {
 
 static void add_source(struct act *w, struct sources *s, struct str key)
 {
-	s->v = arena_grow(w->arena, s->v, s->n, sizeof(*s->v));
+	s->v = arena_grow(w->call.arena, s->v, s->n, sizeof(*s->v));
 	s->v[s->n++] = key;
 }
 
@@ -124,7 +124,7 @@ static int meet_depends(struct importing *x, struct act *w, struct loaded *l)
 
 	t->open_deps = t->canceled_deps = 0;
 	for (size_t i = 0; i < t->depends.n; i++) {
-		struct str key = task_key(w->arena, t->depends.v[i]);
+		struct str key = task_key(w->call.arena, t->depends.v[i]);
 		struct loaded *dep;
 		int r;
 
@@ -146,7 +146,7 @@ static int meet_depends(struct importing *x, struct act *w, struct loaded *l)
 static int meet_parent(struct importing *x, struct act *w, struct loaded *l,
 		       struct sources *sources)
 {
-	struct str key = task_key(w->arena, l->task.parent);
+	struct str key = task_key(w->call.arena, l->task.parent);
 	struct loaded *parent;
 	int r;
 
@@ -185,7 +185,7 @@ static int meet_waiters(struct importing *x, struct act *w, struct loaded *l,
 		}
 		add_source(w, sources, n->who);
 		who->dirty |= graph_dep_moved(&who->task, 0, l->task.status);
-		if (graph_settle(&who->task, l->task.id, w->e->now, w->arena))
+		if (graph_settle(&who->task, l->task.id, w->e->now, w->call.arena))
 			act_log(w, who, "needs_help", who->task.blocker_reason);
 	}
 	return r;
@@ -201,7 +201,7 @@ static void add_comments(struct act *w, const struct loaded *l, const struct par
 		ev.task = l->task.id;
 		event_pack(&ev, &b);
 		edit_log_at(w->e, ev.at && ev.at < w->e->now ? ev.at : w->e->now, l->key,
-			    arena_str(w->arena, buf_str(&b)));
+			    arena_str(w->call.arena, buf_str(&b)));
 		buf_free(&b);
 		w->writes++;
 	}
@@ -242,9 +242,9 @@ static int check_cycles(struct importing *x, struct act *w, struct loaded *l,
 	int r = act_flush(w);
 
 	for (size_t i = 0; !r && i < s->n; i++)
-		r = no_cycle(
-			w, l->key, s->v[i],
-			arena_printf(w->arena, "%.*s would wait for itself", STRF(l->task.id)));
+		r = no_cycle(w, l->key, s->v[i],
+			     arena_printf(w->call.arena, "%.*s would wait for itself",
+					  STRF(l->task.id)));
 	return passed_on(x, w, r);
 }
 
@@ -256,7 +256,7 @@ static int settle(struct importing *x, struct act *w, struct loaded *l, struct s
 		r = meet_waiters(x, w, l, sources);
 	if (r)
 		return r;
-	if (graph_settle(&l->task, STR(""), w->e->now, w->arena))
+	if (graph_settle(&l->task, STR(""), w->e->now, w->call.arena))
 		act_log(w, l, "needs_help", l->task.blocker_reason);
 	sources->waits |= l->task.depends.n > 0;
 	return sources->n && sources->waits ? check_cycles(x, w, l, sources) : 0;
@@ -324,7 +324,7 @@ static int move_parent(struct importing *x, struct act *w, struct loaded *l, str
 	struct loaded *p;
 	int r;
 
-	if (str_eq(task_key(w->arena, parent), task_key(w->arena, l->task.parent)))
+	if (str_eq(task_key(w->call.arena, parent), task_key(w->call.arena, l->task.parent)))
 		return 0;
 	r = leave_parent(w, l);
 	l->task.parent = parent;
@@ -342,14 +342,14 @@ static int move_parent(struct importing *x, struct act *w, struct loaded *l, str
 static int merge(struct importing *x, struct act *w, const struct loaded *l, struct parcel *p,
 		 bool *changed)
 {
-	enum origin found = origin_merge(&l->task, &p->task, w->arena);
+	enum origin found = origin_merge(&l->task, &p->task, w->call.arena);
 
 	*changed = found == ORIGIN_CHANGED || p->n_comments;
 	if (found != ORIGIN_OTHER)
 		return 0;
 	return refuse(
 		x, w, CONFLICT,
-		arena_printf(w->arena, "task %.*s exists already and is another task: %.*s",
+		arena_printf(w->call.arena, "task %.*s exists already and is another task: %.*s",
 			     STRF(l->task.id), STRF(l->task.title)),
 		STR("--update changes only tasks that came from the same program; --skip leaves this one as it is"));
 }
@@ -374,7 +374,7 @@ static int update(struct importing *x, struct act *w, struct loaded *l, struct p
 		return r;
 	if (lease_live(&l->task.lock, w->e->now) && l->task.status != BLOCKED)
 		return refuse(x, w, CONFLICT,
-			      arena_printf(w->arena, "%.*s is held by %.*s", STRF(l->task.id),
+			      arena_printf(w->call.arena, "%.*s is held by %.*s", STRF(l->task.id),
 					   STRF(l->task.lock.holder)),
 			      STR("import again when it is done, or with --skip"));
 	take_fields(&l->task, &p->task, w->e->now);
@@ -387,7 +387,7 @@ static int update(struct importing *x, struct act *w, struct loaded *l, struct p
 	for (size_t i = 0; !r && i < keys.n; i++)
 		add_source(w, &sources, keys.v[i]);
 	if (!r && l->task.parent.n)
-		add_source(w, &sources, task_key(w->arena, l->task.parent));
+		add_source(w, &sources, task_key(w->call.arena, l->task.parent));
 	if (!r)
 		r = settle(x, w, l, &sources);
 	x->im->updated++;
@@ -397,7 +397,7 @@ static int update(struct importing *x, struct act *w, struct loaded *l, struct p
 
 static int import_one(struct importing *x, struct act *w, struct parcel *p)
 {
-	struct str key = task_key(w->arena, p->task.id);
+	struct str key = task_key(w->call.arena, p->task.id);
 	struct loaded *l;
 	int r = act_load_key(w, key, &l);
 
@@ -405,13 +405,13 @@ static int import_one(struct importing *x, struct act *w, struct parcel *p)
 	note_number(x, p->task.id);
 	for (size_t i = 0; i < p->task.depends.n; i++)
 		if (str_eq_nocase(p->task.depends.v[i], p->task.id))
-			return refuse(
-				x, w, MISCONFIGURED,
-				arena_printf(w->arena, "%.*s depends on itself", STRF(p->task.id)),
-				STR(""));
+			return refuse(x, w, MISCONFIGURED,
+				      arena_printf(w->call.arena, "%.*s depends on itself",
+						   STRF(p->task.id)),
+				      STR(""));
 	if (r == BAD)
 		return refuse(x, w, MISCONFIGURED,
-			      arena_printf(w->arena, "the record of %.*s cannot be used",
+			      arena_printf(w->call.arena, "the record of %.*s cannot be used",
 					   STRF(p->task.id)),
 			      STR("pawl doctor says why, and how to remove it"));
 	if (r > 0)
@@ -425,7 +425,7 @@ static int import_one(struct importing *x, struct act *w, struct parcel *p)
 		return 0;
 	}
 	return refuse(x, w, CONFLICT,
-		      arena_printf(w->arena, "task %.*s exists already", STRF(l->task.id)),
+		      arena_printf(w->call.arena, "task %.*s exists already", STRF(l->task.id)),
 		      STR("--skip keeps existing tasks unchanged; --update changes them"));
 }
 
@@ -434,10 +434,10 @@ static int import_one(struct importing *x, struct act *w, struct parcel *p)
 static int read_failed(struct importing *x, struct act *w, int r)
 {
 	x->where = STR("");
-	return refuse(
-		x, w, API_ERROR,
-		arena_printf(w->arena, "cannot read the input of the import: %s", strerror(-r)),
-		STR("nothing was changed: import again"));
+	return refuse(x, w, API_ERROR,
+		      arena_printf(w->call.arena, "cannot read the input of the import: %s",
+				   strerror(-r)),
+		      STR("nothing was changed: import again"));
 }
 
 static void start_again(struct importing *x)
@@ -468,7 +468,7 @@ static int unmet(struct importing *x, struct act *w)
 			continue;
 		x->where = n->where;
 		r = refuse(x, w, NOT_FOUND,
-			   arena_printf(w->arena,
+			   arena_printf(w->call.arena,
 					"its %s %.*s is neither in the queue nor in the import",
 					n->parent ? "parent" : "dependency", STRF(n->missing_id)),
 			   STR("add that task, or remove the reference to it"));

@@ -64,7 +64,7 @@ int parcel_drop_known(struct act *w, struct str key, struct parcel *p)
 
 	if (!p->n_comments)
 		return 0;
-	index_comments(&f, p, w->arena);
+	index_comments(&f, p, w->call.arena);
 	r = w->e->store->ops->entries(w->e->store, &of, find_known, &f);
 	for (size_t i = 0; !r && i < p->n_comments; i++)
 		if (!f.known[i])

@@ -9,7 +9,9 @@ struct sending {
 	parcel_fn *fn;
 	void *ctx;
 	int stopped;
-	size_t bad; /* number of omitted records */
+	bool too_long;       /* a task has more comments than the call may hold */
+	size_t bad;          /* number of omitted records */
+	struct arena *whole; /* of the call */
 	/* of one task */
 	struct arena arena;
 	struct parcel parcel;
@@ -25,7 +27,9 @@ static int add_comment(const struct entry *en, void *ctx)
 		return 0;
 	p->comments = arena_grow(&x->arena, p->comments, p->n_comments, sizeof(ev));
 	(void)event_keep(en, &p->comments[p->n_comments++], &x->arena);
-	return 0;
+	arena_count(x->whole, ev.text.n);
+	x->too_long = arena_over(x->whole);
+	return x->too_long;
 }
 
 static int send_task(const struct record *r, void *ctx)
@@ -40,11 +44,11 @@ static int send_task(const struct record *r, void *ctx)
 		x->bad++;
 	} else {
 		failed = ops->entries(x->q->store, &of, add_comment, x);
-		if (!failed)
+		if (!failed && !x->too_long)
 			x->stopped = x->fn(x->ctx, &x->parcel);
 	}
 	arena_free(&x->arena);
-	return failed ? failed : x->stopped ? 1 : 0;
+	return failed < 0 ? failed : x->stopped || x->too_long;
 }
 
 static int send_all(void *ctx)
@@ -58,7 +62,7 @@ static int send_all(void *ctx)
 enum result queue_export(struct queue *q, unsigned statuses, parcel_fn *fn, void *ctx, int *stopped,
 			 struct answer *ans, struct arena *a)
 {
-	struct sending x = { .q = q, .statuses = statuses, .fn = fn, .ctx = ctx };
+	struct sending x = { .q = q, .statuses = statuses, .fn = fn, .ctx = ctx, .whole = a };
 	int r;
 
 	if (q->remote)
@@ -66,6 +70,8 @@ enum result queue_export(struct queue *q, unsigned statuses, parcel_fn *fn, void
 	q->err = (struct store_error){ 0 };
 	r = q->store->ops->snapshot(q->store, true, send_all, &x);
 	*stopped = x.stopped;
+	if (r >= 0 && x.too_long)
+		return answer_too_long(ans);
 	if (x.bad)
 		ans->warnings = arena_append(a, ans->warnings, bad_warning(x.bad, a));
 	return r < 0 ? read_fault_answer(q->store, r, ans, a) : SUCCESS;

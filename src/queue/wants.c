@@ -5,7 +5,7 @@
 #include "core/typed.h"
 #include "queue/act.h"
 
-#define QUERIES 3
+#define QUERIES 4
 #define OFFERS \
 	3 /* `done --claim-next` has put a record or two before it takes: each may hide an offer */
 
@@ -57,37 +57,40 @@ static bool ends_task(const struct request *rq)
 	       rq->op == OP_REOPEN || rq->op == OP_REMOVE;
 }
 
-static void want_queries(struct list *l, const struct job *j)
+static void want_queries(struct list *l, const struct act *w)
 {
-	const struct request *rq = j->rq;
+	const struct request *rq = w->call.rq;
 	bool takes = rq->op == OP_TAKE || (rq->op == OP_DONE && rq->claim_next);
 	size_t n = 0;
 
 	if (ends_task(rq) && rq->id.n)
 		l->queries[n++] = (struct query){ .depends_on = task_key(l->a, rq->id) };
-	if (takes && j->fresh.n)
-		l->queries[n++] = (struct query){ .token = j->fresh };
+	if (takes && w->call.fresh.n)
+		l->queries[n++] = (struct query){ .token = w->call.fresh };
 	if (takes && !rq->assignee.n && !rq->except.n) {
-		select_query(rq, j->policy, &l->queries[n]);
+		select_query(rq, w->call.policy, &l->queries[n]);
 		l->queries[n++].limit = rq->op == OP_TAKE ? 1 : OFFERS;
 	}
+	if (rq->op == OP_TAKE && rq->view & VIEW_BRIEF)
+		l->queries[n++] = brief_held_query(rq);
 	l->w->queries = l->queries;
 	l->w->n_queries = n;
-	l->w->parents = ends_task(rq) || (rq->op == OP_UPDATE && HAS(rq, parent));
+	l->w->parents = ends_task(rq) || (rq->op == OP_UPDATE && HAS(rq, parent)) ||
+			rq->view & VIEW_BRIEF;
 }
 
-const struct wants *job_reads(const struct job *j, struct arena *a)
+const struct wants *act_reads(const struct act *w, struct arena *a)
 {
 	struct list *l = arena_new(a, struct list);
 
 	l->a = a;
 	l->w = arena_new(a, struct wants);
-	want_records(l, j->rq);
-	want_queries(l, j);
+	want_records(l, w->call.rq);
+	want_queries(l, w);
 	return l->w;
 }
 
-const struct wants *job_wants(const struct queue *q, const struct job *j)
+const struct wants *act_wants(const struct queue *q, const struct act *w)
 {
-	return q->store->traits & STORE_FAR ? job_reads(j, j->arena) : NULL;
+	return q->store->traits & STORE_FAR ? act_reads(w, w->call.arena) : NULL;
 }

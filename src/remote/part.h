@@ -68,7 +68,6 @@ void remote_watch_sleep(struct far_queue *r, int64_t ms);
 void remote_watch_rest(struct far_queue *r);
 void remote_watch_end(struct watch *w);
 
-extern const struct remote_ops remote_ops;
 void remote_call(struct far_queue *r, const struct request *rqs, struct answer *answers, size_t n,
 		 struct arena *a);
 size_t remote_call_all(struct far_queue *r, const struct request *rqs, const size_t *under,

@@ -119,7 +119,7 @@ static struct str origin(struct str uri, char *why, size_t room, struct arena *a
 	return out;
 }
 
-const struct remote_ops remote_ops = {
+static const struct remote_ops remote_ops = {
 	.open = open,
 	.close = close_remote,
 	.patience = patience,

@@ -1,23 +1,27 @@
 /* See columns.h. */
 #include "store/columns.h"
 
+#include "core/event.h"
 #include "format/pack.h"
 
-/* The tags of core/task.def and format/event.c, ascending: packed fields have this order. */
-const uint8_t column_text_tags[COLUMN_TEXTS] = { 2, 3, 4, 20, 21, 23 };
-const uint8_t column_entry_tags[COLUMN_WORDS] = { 1, 2, 3, 4, 5 };
+/* Ascending, because packed fields have this order. */
+const uint8_t column_text_tags[COLUMN_TEXTS] = { TAG_title,          TAG_description,
+						 TAG_acceptance,     TAG_blocker_reason,
+						 TAG_unblock_action, TAG_summary };
+const uint8_t column_entry_tags[COLUMN_WORDS] = { EVENT_TAG_name, EVENT_TAG_task, EVENT_TAG_agent,
+						  EVENT_TAG_run, EVENT_TAG_text };
 const struct column_copy column_copies[COLUMN_COPIES] = {
-	{ 18, COLUMN_STRING },  /* assignee */
-	{ 19, COLUMN_STRING },  /* run */
-	{ 24, COLUMN_INTEGER }, /* attempts */
-	{ 26, COLUMN_INTEGER }, /* fence */
-	{ 34, COLUMN_TIME },    /* archived */
-	{ 40, COLUMN_STRING },  /* queue_holder: of a lock of the whole queue; its index has none */
-	{ 41, COLUMN_STRING },  /* host */
-	{ 43, COLUMN_TIME },    /* acquired */
-	{ 44, COLUMN_TIME },    /* expires */
+	{ TAG_assignee, FIELD_STR },
+	{ TAG_agent_run, FIELD_STR },
+	{ TAG_attempts, FIELD_INT },
+	{ TAG_fence, FIELD_INT },
+	{ TAG_archived_at, FIELD_TIME },
+	{ TAG_holder,
+	  FIELD_STR }, /* queue_holder: of a lock of the whole queue; its index has none */
+	{ TAG_host, FIELD_STR },
+	{ TAG_acquired_at, FIELD_TIME },
+	{ TAG_expires_at, FIELD_TIME },
 };
-#define HOLDER 40
 
 /* --- split ---------------------------------------------------------------------------------------- */
 
@@ -40,8 +44,9 @@ static size_t column_of(const uint8_t *tags, size_t n, uint8_t tag)
 	return i;
 }
 
-/* Would column_join() restore these bytes exactly? */
-static bool separable(const uint8_t *tags, size_t n, struct str packed)
+/* false: column_join() would not restore these bytes exactly. */
+static bool split(const uint8_t *tags, size_t n, struct str packed, struct str *columns,
+		  struct buf *rest)
 {
 	struct unpack u = { packed };
 	size_t size = 0;
@@ -50,10 +55,14 @@ static bool separable(const uint8_t *tags, size_t n, struct str packed)
 	int r;
 
 	while ((r = unpack_next(&u, &tag, &value)) > 0) {
-		bool is_column = column_of(tags, n, tag) < n;
+		size_t i = column_of(tags, n, tag);
 
-		if (tag < last || (is_column && (tag == last || !value.n)))
+		if (tag < last || (i < n && (tag == last || !value.n)))
 			return false;
+		if (i < n)
+			columns[i] = value;
+		else
+			pack_str(rest, tag, value);
 		last = tag;
 		size += packed_size(value.n);
 	}
@@ -63,24 +72,14 @@ static bool separable(const uint8_t *tags, size_t n, struct str packed)
 void column_split(const uint8_t *tags, size_t n, struct str packed, struct str *columns,
 		  struct buf *rest)
 {
-	struct unpack u = { packed };
-	struct str value;
-	uint8_t tag;
-
 	memset(columns, 0, n * sizeof(*columns));
 	*rest = BUF_MAX(packed.n);
-	if (!separable(tags, n, packed)) {
-		buf_adds(rest, packed);
+	if (split(tags, n, packed, columns, rest))
 		return;
-	}
-	while (unpack_next(&u, &tag, &value) > 0) {
-		size_t i = column_of(tags, n, tag);
-
-		if (i < n)
-			columns[i] = value;
-		else
-			pack_str(rest, tag, value);
-	}
+	memset(columns, 0, n * sizeof(*columns));
+	rest->n = 0;
+	rest->full = false;
+	buf_adds(rest, packed);
 }
 
 /* --- join ----------------------------------------------------------------------------------------- */
@@ -127,7 +126,7 @@ void column_copies_of(const struct record *r, struct str values[COLUMN_COPIES],
 		while (k < COLUMN_COPIES && column_copies[k].tag < tag)
 			k++;
 		if (k == COLUMN_COPIES || column_copies[k].tag != tag ||
-		    (tag == HOLDER && r->ix.holder.n))
+		    (tag == TAG_holder && r->ix.holder.n))
 			continue;
 		values[k] = value;
 		there[k++] = true;

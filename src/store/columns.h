@@ -7,21 +7,27 @@
 #ifndef STORE_COLUMNS_H
 #define STORE_COLUMNS_H
 
+#include "core/field.h"
 #include "store/store.h"
 
 #define COLUMN_TEXTS 6  /* columns with a text of the task */
 #define COLUMN_WORDS 5  /* columns of a log entry */
 #define COLUMN_COPIES 9 /* columns that copy a part of `hot` */
 
-enum column_kind { COLUMN_STRING, COLUMN_INTEGER, COLUMN_TIME };
-
 struct column_copy {
 	uint8_t tag;
-	enum column_kind kind;
+	enum field_kind kind;
 };
 
 extern const uint8_t column_text_tags[COLUMN_TEXTS], column_entry_tags[COLUMN_WORDS];
 extern const struct column_copy column_copies[COLUMN_COPIES];
+
+/* The number of a lane, as a text for SQL. */
+#define LANE_DIGITS(number) #number
+#define LANE_TEXT(lane) LANE_DIGITS(lane)
+#define LANES_TIMED_TEXT LANE_TEXT(LANE_LATER) "," LANE_TEXT(LANE_GOING)
+#define LANES_WAITING_TEXT \
+	LANE_TEXT(LANE_WAITING) "," LANE_TEXT(LANE_PARENT) "," LANE_TEXT(LANE_BOTH)
 
 /* Splits packed bytes into n columns and the rest. If column_join() could not restore the bytes, all of them are
  * rest. */

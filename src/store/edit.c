@@ -320,6 +320,48 @@ void edit_log_at(struct edit *e, int64_t at, struct str key, struct str data)
 	e->last = &n->next;
 }
 
+/* --- reading the log -------------------------------------------------------------------------------- */
+
+static size_t entries_about(const struct edit_entry *list, struct str key)
+{
+	size_t n = 0;
+
+	for (; list; list = list->next)
+		n += str_eq(list->entry.key, key);
+	return n;
+}
+
+static int entries_send(const struct edit_entry *list, struct str key, size_t *skip, entry_fn *fn,
+			void *ctx)
+{
+	int rc = 0;
+
+	for (; rc == 0 && list; list = list->next) {
+		if (!str_eq(list->entry.key, key))
+			continue;
+		if (*skip)
+			--*skip;
+		else
+			rc = fn(&list->entry, ctx);
+	}
+	return rc;
+}
+
+int edit_entries(struct edit *e, const struct entry_query *q, entry_fn *fn, void *ctx)
+{
+	const struct edit_entry *earlier = e->store->uncommitted;
+	size_t new = entries_about(earlier, q->key) + entries_about(e->entries, q->key);
+	size_t skip = q->last && new > q->last ? new - q->last : 0;
+	struct entry_query stored = { .key = q->key, .last = q->last ? q->last - (new - skip) : 0 };
+	int rc = 0;
+
+	if (!q->last || stored.last)
+		rc = e->store->ops->entries(e->store, &stored, fn, ctx);
+	if (rc == 0)
+		rc = entries_send(earlier, q->key, &skip, fn, ctx);
+	return rc ? rc : entries_send(e->entries, q->key, &skip, fn, ctx);
+}
+
 int edit_run(struct edit *e, struct store *s, struct arena *a, int64_t now, struct change *c)
 {
 	*e = (struct edit){ .store = s, .arena = a, .now = now };

@@ -122,6 +122,9 @@ struct entry_query {
 	struct str after;     /* a cursor; empty: from the first entry */
 	size_t last;          /* only the newest N entries, the oldest of them first; 0: all */
 	int64_t since, until; /* only entries with since <= at < until; 0: no limit */
+	/* Does the entry count towards `last`? The entries in between come, too. It gets the ctx of the entry_fn, and the
+	 * store may ask twice. NULL: every entry counts. */
+	bool (*counts)(const struct entry *e, void *ctx);
 	/* Some entries after `since` may follow entries that are older: the store must not stop its search at an
 	 * older entry. Entries that edit_log() wrote are in the order of their times. */
 	bool unordered;
@@ -131,6 +134,12 @@ struct entry_query {
 static inline bool entry_in_time(const struct entry_query *q, int64_t at)
 {
 	return at >= q->since && (!q->until || at < q->until);
+}
+
+/* Does an entry that the query asks for count towards q->last? */
+static inline bool entry_counts(const struct entry_query *q, const struct entry *e, void *ctx)
+{
+	return !q->counts || q->counts(e, ctx);
 }
 
 /* As for record_fn: the strings of `e` live until the function returns. */
@@ -173,6 +182,9 @@ typedef int edit_fn(struct edit *e, void *ctx);
 int edit_get(struct edit *e, struct str key, struct record **out);
 /* Sees the state at its start: a put or drop by `fn` does not change the scan that is under way. */
 int edit_scan(struct edit *e, const struct query *q, record_fn *fn, void *ctx);
+/* The entries about one record: those of the store, then those of earlier edits of the same commit and of this edit,
+ * which have no cursor yet. q: only `key` and `last`. fn returns 0 or a fault. */
+int edit_entries(struct edit *e, const struct entry_query *q, entry_fn *fn, void *ctx);
 /* The first record of q's answer: 0, 1 if the answer is empty, or a fault. */
 int edit_first(struct edit *e, const struct query *q, struct record **out);
 /* Copies *r into the write-set, but not its strings: they must live until the end of the change. */
@@ -351,7 +363,9 @@ struct store {
 	const struct store_ops *ops;
 	struct store_env env;
 	struct store *inner; /* the store inside a wrapper; NULL: this is not a wrapper */
-	unsigned traits;     /* STORE_LOCKS_ONLY; set by open() */
+	/* During modify(): entries of earlier edits that entries() does not show before the commit. */
+	struct edit_entry *uncommitted;
+	unsigned traits; /* STORE_LOCKS_ONLY; set by open() */
 };
 
 /* The store keeps only locks, also of ids without a task. It reads tasks from the files of another program, which

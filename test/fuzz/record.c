@@ -44,11 +44,10 @@ bool same_request(const struct request *a, const struct request *b)
 
 bool same_task(const struct task *a, const struct task *b)
 {
-#define FIELD(tag, part, kind, member, json, shown) \
-	if (!SAME_##kind(&a->member, &b->member))   \
+#define FIELD(tag, part, kind, member, name, shown, limit, uses) \
+	if (!SAME_##kind(&a->member, &b->member))                \
 		return false;
 #include "core/task.def"
-#undef FIELD
 	return true;
 }
 

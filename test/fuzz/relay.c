@@ -22,27 +22,28 @@ static struct str packed(const struct change *c, struct arena *a)
 /* The call that was taken over is handed on unchanged. */
 static void check_again(const struct change *c, struct arena *a)
 {
-	const struct job *j = c->ctx, *k;
+	const struct act *first = c->ctx, *second;
 	struct change again = { 0 };
 
 	CHECK(queue_relay.adopt(packed(c, a), &again, a) == 0);
-	k = again.ctx;
-	CHECK(same_request(j->rq, k->rq));
-	CHECK(str_eq(j->proof, k->proof) && str_eq(j->fresh, k->fresh));
-	CHECK(memcmp(j->policy, k->policy, sizeof(*j->policy)) == 0);
+	second = again.ctx;
+	CHECK(same_request(first->call.rq, second->call.rq));
+	CHECK(str_eq(first->call.proof, second->call.proof));
+	CHECK(str_eq(first->call.fresh, second->call.fresh));
+	CHECK(memcmp(first->call.policy, second->call.policy, sizeof(struct policy)) == 0);
 }
 
 /* The owner gets the same answer as if it had made the call itself. */
 static void check_report(struct change *c, struct arena *a)
 {
 	struct buf b = BUF_MAX(CALL_MAX);
-	struct job *j = c->ctx;
-	enum result code = j->ans->code;
+	const struct act *w = c->ctx;
+	enum result code = w->ans->code;
 
 	queue_relay.report(c, &b);
 	CHECK(!b.full);
 	CHECK(queue_relay.accept(c, arena_str(a, buf_str(&b))) == 0);
-	CHECK(j->ans->code == code);
+	CHECK(w->ans->code == code);
 	buf_free(&b);
 }
 

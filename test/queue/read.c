@@ -199,6 +199,101 @@ static void test_past(void **state)
 	assert_true(ans->n_events == 0 && str_is(ans->came_back->by, "ann"));
 }
 
+#define BRIEF "view=65536"
+
+static void linked(const struct answer *ans, size_t i, enum link_kind kind, const char *id,
+		   enum status status)
+{
+	const struct task_link *l = &ans->related->links[i];
+
+	assert_true(i < ans->related->n_links && l->kind == kind && l->status == status);
+	assert_true(str_is(l->id, id) && str_is(l->title, "a task"));
+}
+
+/* The claim tells its holder about the tasks around the task, its comments, and the other tasks of the holder. */
+static void test_brief(void **state)
+{
+	struct suite *s = *state;
+	struct answer *ans;
+
+	ok(s, "create id=p");
+	ok(s, "create id=d");
+	ok(s, "create id=a parent=p depends=d");
+	ans = ok(s, "lock_acquire id=a new_token=L " BRIEF);
+	linked(ans, 0, LINK_PARENT, "p", READY);
+	linked(ans, 1, LINK_DEPENDS, "d", READY);
+	assert_true(ans->related->n_links == 2 && !ans->related->n_history && !ans->n_events);
+	ok(s, "lock_release id=a token=L");
+	for (int i = 1; i <= 7; i++)
+		ok(s, "comment id=a text=c%d agent=eve", i);
+	ok(s, "create id=b");
+	ok(s, "claim id=b new_token=B");
+	ok(s, "claim id=d new_token=D");
+	ans = ok(s, "done id=d token=D claim_next=1 new_token=T " BRIEF);
+	assert_true(str_is(ans->next->id, "a") && !ans->came_back && !ans->n_tasks);
+	assert_true(ans->n_events == 5 && str_is(ans->events[4].text, "c7"));
+	linked(ans, 0, LINK_PARENT, "p", READY);
+	assert_int_equal(ans->related->n_links, 1); /* a Done dependency is no news */
+	ans = call(s, "take new_token=X " BRIEF);
+	assert_true(ans->code == NO_TASKS && !ans->related);
+	assert_string_equal(ids(s, ans), "a b");
+	assert_string_equal(ids(s, call(s, "next " BRIEF)), "a b");
+	ok(s, "release id=a token=T reason=why");
+	ans = ok(s, "take new_token=U " BRIEF);
+	assert_true(str_is(ans->task->id, "a") && str_is(ans->came_back->by, "ann"));
+	assert_string_equal(ids(s, ans), "b");
+	assert_int_equal(ans->related->n_history, 4);
+	assert_true(str_is(ans->related->history[1].name, "unlocked") &&
+		    str_is(ans->related->history[3].name, "released"));
+	ans = ok(s, "show id=a " BRIEF);
+	linked(ans, 0, LINK_PARENT, "p", READY);
+	assert_true(ans->n_events == 5 && str_is(ans->events[0].text, "c3"));
+}
+
+/* However long the log is, the brief has the last five comments and eight events before the claim. */
+static void test_brief_of_long_log(void **state)
+{
+	struct suite *s = *state;
+	struct answer *ans;
+
+	ok(s, "create id=a");
+	ok(s, "comment id=a text=c1");
+	ok(s, "claim id=a new_token=T");
+	ok(s, "release id=a token=T");
+	for (int i = 0; i < 55; i++)
+		ok(s, "update id=a priority=%d", 2 + i % 2);
+	ans = ok(s, "claim id=a new_token=U " BRIEF);
+	assert_true(ans->n_events == 1 && str_is(ans->events[0].text, "c1"));
+	assert_int_equal(ans->related->n_history, 8);
+	for (size_t i = 0; i < 8; i++)
+		assert_true(str_is(ans->related->history[i].name, "updated"));
+}
+
+/* A repeated call gets the brief again, and a change of the same commit is part of it. */
+static void test_brief_of_one_commit(void **state)
+{
+	struct suite *s = *state;
+	struct request rqs[2];
+	struct answer answers[2] = { 0 }, *ans;
+
+	ok(s, "create id=a");
+	rqs[0] = parse(s, "comment id=a text=first agent=eve");
+	rqs[1] = parse(s, "claim id=a new_token=T " BRIEF);
+	queue_call_many(s->q, rqs, answers, 2, &s->a);
+	assert_true(answers[1].n_events == 1 && str_is(answers[1].events[0].text, "first"));
+	ok(s, "create id=b parent=a");
+	ok(s, "release id=a token=T");
+	ok(s, "create id=c");
+	ok(s, "claim id=c new_token=C");
+	for (int i = 0; i < 2; i++) {
+		ans = ok(s, "done id=c token=C claim_next=1 new_token=N request_id=R %s",
+			 i ? BRIEF : "");
+		assert_true(str_is(ans->next->id, "b") && ans->repeated == i);
+		assert_true(!ans->related == !i);
+	}
+	linked(ans, 0, LINK_PARENT, "a", READY);
+}
+
 static void explained(struct suite *s, const char *id, bool eligible, const char *why)
 {
 	struct answer *ans = ok(s, "next explain=1");
@@ -369,6 +464,9 @@ int read_tests(void)
 		QUEUE_TEST(test_log),
 		QUEUE_TEST(test_show),
 		QUEUE_TEST(test_past),
+		QUEUE_TEST(test_brief),
+		QUEUE_TEST(test_brief_of_long_log),
+		QUEUE_TEST(test_brief_of_one_commit),
 		QUEUE_TEST(test_explain),
 		QUEUE_TEST(test_explain_names_three),
 		QUEUE_TEST(test_except),

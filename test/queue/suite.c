@@ -70,12 +70,6 @@ static void find_clock(struct suite *s)
 	ours = queue_now(s->q) - before >= 1000000;
 }
 
-uint32_t rnd(uint64_t *seed, uint32_t limit)
-{
-	*seed = *seed * 6364136223846793005u + 1442695040888963407u;
-	return (uint32_t)(*seed >> 33) % limit;
-}
-
 /* --- opening ---------------------------------------------------------------------------------- */
 
 static struct queue *open_queue(struct suite *s, const char *where, enum store_mode mode)
@@ -394,7 +388,7 @@ static const struct part parts[] = {
 	{ "repeat", repeat_tests },       { "lost", lost_tests },
 	{ "read", read_tests },           { "selection", selection_tests },
 	{ "typed", typed_tests },         { "operators", operator_tests },
-	{ "prospects", prospects_tests }, { "random", random_tests },
+	{ "prospects", prospects_tests }, { "can", can_tests },
 };
 
 int main(int argc, char **argv)

@@ -72,10 +72,9 @@ bool clock_is_ours(void);
 void advance(int64_t ms);
 /* on: each look at the clock advances it by a millisecond. */
 void creep(bool on);
-uint32_t rnd(uint64_t *seed, uint32_t limit);
 
 int create_tests(void), link_tests(void), remove_tests(void), lease_tests(void), repeat_tests(void),
-	lost_tests(void), read_tests(void), random_tests(void), selection_tests(void),
-	typed_tests(void), operator_tests(void), prospects_tests(void);
+	lost_tests(void), read_tests(void), selection_tests(void), typed_tests(void),
+	operator_tests(void), prospects_tests(void), can_tests(void);
 
 #endif

@@ -739,7 +739,7 @@ static void go_on(struct crowd *c)
 		script_add(c->script, e);
 		(void)sim_do(&c->sim, &e, &none);
 	}
-	if (chance(c, 3)) {
+	if (chance(c, 3) && !sim_follows_wall()) {
 		e = (struct sim_entry){ .kind = ENTRY_JUMP, .ms = some_jump(c) };
 		script_add(c->script, e);
 		(void)sim_do(&c->sim, &e, &none);

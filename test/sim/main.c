@@ -35,6 +35,7 @@ static void report(uint64_t seed, int64_t ops, struct script *script, struct str
 {
 	struct buf again = BUF_MAX(1 << 16);
 	size_t n = script->n, done;
+	struct str said;
 
 	printf("not ok 1 - seed %llu\n", (unsigned long long)seed);
 	printf("# seed %llu, entry %zu: %.*s\n", (unsigned long long)seed, n, STRF(why));
@@ -51,7 +52,8 @@ static void report(uint64_t seed, int64_t ops, struct script *script, struct str
 	       script->policy.handback ? ", work handed back is reserved" : "",
 	       script->policy.claim_creates ? ", a claim makes its task" : "");
 	(void)sim_run(script, stdout, &again, &done);
-	printf("# %.*s\n", STRF(buf_str(&again)));
+	said = buf_str(&again);
+	printf("# %.*s\n", STRF(said));
 	buf_free(&again);
 }
 

@@ -93,6 +93,11 @@ static struct str pass_of(void *ctx, enum typed kind, struct arena *a)
 	return ((struct sim *)ctx)->pass;
 }
 
+bool sim_follows_wall(void)
+{
+	return strncmp(sim_store, "git:", 4) == 0;
+}
+
 void sim_open(struct sim *s, const struct script *script, size_t requests)
 {
 	const struct policy *policy = &script->policy;
@@ -201,11 +206,10 @@ static void tell(struct sim *s, const struct sim_entry *e, const struct answer *
 	fputs("  ", s->tell);
 	entry_print(s->tell, e);
 	if (e->kind == ENTRY_CALL)
-		fprintf(s->tell, "\n      -> %s at %lld%s%s%.*s", result_name(ans->code),
-			(long long)(ans->now - s->begun), ans->repeated ? ", repeated" : "",
-			ans->task ? ": " : "", STRF(ans->task ? ans->task->id : STR("")));
+		fprintf(s->tell, "\n      -> %s at %lld%s", result_name(ans->code),
+			(long long)(ans->now - s->begun), ans->repeated ? ", repeated" : "");
 	if (e->kind == ENTRY_CALL && ans->task)
-		fprintf(s->tell, " %s, fence %lld, version %lld%s%.*s",
+		fprintf(s->tell, ": %.*s %s, fence %lld, version %lld%s%.*s", STRF(ans->task->id),
 			status_name(ans->task->status), (long long)ans->task->fence,
 			(long long)ans->task->version, ans->task->lock.holder.n ? ", held by " : "",
 			STRF(ans->task->lock.holder));

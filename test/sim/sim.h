@@ -76,6 +76,8 @@ struct sim {
 
 /* The URI of the store; each run needs an empty store. */
 extern const char *sim_store;
+/* Does the store take its time from the wall clock of each machine? Then the wall clock is never set. */
+bool sim_follows_wall(void);
 
 #define ALONE STR("w0")
 

@@ -158,10 +158,10 @@ static bool check_log(struct sim *s)
 	}
 	for (uint32_t i = 1; i <= model_count(s->w, MODEL_TASK); i++) {
 		const struct model_task *t = model_task(s->m, i);
+		struct str id = model_text(s->w, MODEL_TASK, i);
 
 		if (t->status != status[i] || t->fence != fence[i])
-			return sim_wrong(s, "log: it leaves %.*s at %s with fence %lld",
-					 STRF(model_text(s->w, MODEL_TASK, i)),
+			return sim_wrong(s, "log: it leaves %.*s at %s with fence %lld", STRF(id),
 					 status[i] ? status_name(status[i]) : "nothing",
 					 (long long)fence[i]);
 	}

@@ -117,6 +117,43 @@ static void test_last(void **state)
 	assert_string_equal(entries(c, &q, NULL), "a=5 ");
 }
 
+static bool is_odd(const struct entry *e, void *ctx)
+{
+	(void)ctx;
+	return (e->data.p[0] - '0') % 2;
+}
+
+/* The newest N entries that count, and all that follow the oldest of them. */
+static void test_last_that_count(void **state)
+{
+	struct conf *c = *state;
+	struct entry_query q = { .last = 2, .counts = is_odd };
+	struct buf many = BUF_MAX(1000);
+	struct seen s = { 0 };
+	int64_t later;
+
+	append(c, "a=1 b=3 a=2 b=5 b=6 a=7 a=8");
+	assert_string_equal(entries(c, &q, &s), "b=5 b=6 a=7 a=8 ");
+	q.key = STR("a");
+	assert_string_equal(entries(c, &q, NULL), "a=1 a=2 a=7 a=8 ");
+	q.key = STR("");
+	q.after = s.cursor[0];
+	assert_string_equal(entries(c, &q, NULL), "b=6 a=7 a=8 ");
+	q = (struct entry_query){ .last = 4, .counts = is_odd };
+	assert_string_equal(entries(c, &q, NULL), "a=1 b=3 a=2 b=5 b=6 a=7 a=8 ");
+	conf_advance(conf_tick());
+	later = conf_now(c);
+	for (int i = 0; i < 120; i++)
+		buf_addf(&many, i ? "c=4 " : "c=9 ");
+	append(c, arena_cstr(&c->a, buf_str(&many)));
+	buf_free(&many);
+	q = (struct entry_query){ .last = 1, .counts = is_odd, .until = later };
+	assert_string_equal(entries(c, &q, NULL), "a=7 a=8 ");
+	q = (struct entry_query){ .last = 3, .counts = is_odd, .since = later };
+	entries(c, &q, &s);
+	assert_int_equal(s.n, 120);
+}
+
 /* Following page by page: no gaps, no repeats. */
 static void test_follow(void **state)
 {
@@ -301,13 +338,62 @@ static void test_atomic(void **state)
 	assert_string_equal(entries(c, &(struct entry_query){ 0 }, NULL), "a=1 a=2 ");
 }
 
+static int add_data(const struct entry *e, void *ctx)
+{
+	buf_addf(ctx, "%.*s ", STRF(e->data));
+	return 0;
+}
+
+static const char *inside(struct edit *e, const char *key, size_t last)
+{
+	struct entry_query q = { .key = str_c(key), .last = last };
+	struct buf b = BUF_MAX(1000);
+	const char *text;
+
+	assert_int_equal(edit_entries(e, &q, add_data, &b), 0);
+	text = arena_cstr(e->arena, buf_str(&b));
+	buf_free(&b);
+	return text;
+}
+
+static int read_inside(struct edit *e, void *ctx)
+{
+	(void)ctx;
+	edit_log(e, STR("a"), STR("6"));
+	edit_log(e, STR("b"), STR("7"));
+	assert_string_equal(inside(e, "a", 0), "1 3 4 6 ");
+	assert_string_equal(inside(e, "a", 1), "6 ");
+	assert_string_equal(inside(e, "a", 2), "4 6 ");
+	assert_string_equal(inside(e, "a", 3), "3 4 6 ");
+	assert_string_equal(inside(e, "a", 9), "1 3 4 6 ");
+	assert_string_equal(inside(e, "b", 0), "2 5 7 ");
+	assert_string_equal(inside(e, "c", 0), "");
+	return 0;
+}
+
+/* An edit sees the entries of the edits before it, though nothing is committed yet. */
+static void test_inside(void **state)
+{
+	struct conf *c = *state;
+	struct change ch[] = {
+		{ .fn = log_words, .ctx = "a=4 b=5" },
+		{ .fn = log_and_refuse },
+		{ .fn = read_inside },
+	};
+
+	append(c, "a=1 b=2 a=3");
+	assert_int_equal(c->s->ops->modify(c->s, ch, 3), 0);
+	assert_string_equal(entries(c, &(struct entry_query){ .key = STR("a") }, NULL),
+			    "a=1 a=3 a=4 a=6 ");
+}
+
 int conf_log(void)
 {
 	const struct CMUnitTest tests[] = {
-		CONF_TEST(test_order),  CONF_TEST(test_after), CONF_TEST(test_last),
-		CONF_TEST(test_follow), CONF_TEST(test_stop),  CONF_TEST(test_binary),
-		CONF_TEST(test_time),   CONF_TEST(test_since), CONF_TEST(test_forget),
-		CONF_TEST(test_atomic),
+		CONF_TEST(test_order),           CONF_TEST(test_after),  CONF_TEST(test_last),
+		CONF_TEST(test_last_that_count), CONF_TEST(test_follow), CONF_TEST(test_stop),
+		CONF_TEST(test_binary),          CONF_TEST(test_time),   CONF_TEST(test_since),
+		CONF_TEST(test_forget),          CONF_TEST(test_atomic), CONF_TEST(test_inside),
 	};
 
 	return cmocka_run_group_tests_name("log", tests, NULL, NULL);

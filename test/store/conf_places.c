@@ -116,6 +116,55 @@ static void test_two_handles(void **state)
 	c->s = one;
 }
 
+struct offer {
+	struct conf *c;
+	const char *id;
+};
+
+static int note_first(struct edit *e, void *ctx)
+{
+	struct offer *o = ctx;
+	struct record *r;
+	int rc = edit_first(e, &(struct query){ .pick = PICK_ELIGIBLE }, &r);
+
+	o->id = rc ? "" : arena_cstr(&o->c->a, r->ix.id);
+	return rc < 0 ? rc : 1;
+}
+
+static const char *first_offer(struct conf *c)
+{
+	struct offer o = { .c = c };
+
+	assert_int_equal(conf_modify(c, note_first, &o), 1);
+	return o.id;
+}
+
+/* A handle that has seen that nothing is due learns of a record that becomes due later, whoever writes it. */
+static void test_due_later(void **state)
+{
+	struct conf *c = *state;
+	struct store *one = c->s, *two = conf_open(c, STORE_WRITE);
+
+	assert_non_null(two);
+	for (int i = 0; i < 2; i++) {
+		struct record r = conf_task(c, i ? "own" : "other");
+
+		c->s = one;
+		assert_string_equal(first_offer(c), "");
+		r.ix.lane = LANE_LATER;
+		r.ix.eligible_at = conf_now(c) + conf_tick();
+		c->s = i ? one : two;
+		assert_int_equal(conf_put(c, &r), 0);
+		conf_advance(2 * conf_tick());
+		c->s = one;
+		assert_string_equal(first_offer(c), i ? "own" : "other");
+		r.ix.lane = LANE_NONE;
+		r.rev = 1;
+		assert_int_equal(conf_put(c, &r), 0);
+	}
+	store_close(two);
+}
+
 static void note_check(void *ctx, enum check_level level, const char *what, struct str text,
 		       struct str fix)
 {
@@ -403,19 +452,13 @@ static void test_discard_read_only(void **state)
 int conf_places(void)
 {
 	const struct CMUnitTest tests[] = {
-		CONF_TEST(test_isolation),
-		CONF_TEST(test_unknown_queue),
-		CONF_TEST(test_create_again),
-		CONF_TEST(test_reopen),
-		CONF_TEST(test_read_only),
-		CONF_TEST(test_two_handles),
-		CONF_TEST(test_names),
-		CONF_TEST(test_check),
-		CONF_TEST(test_discard),
-		CONF_TEST(test_discard_default),
-		CONF_TEST(test_discard_open_elsewhere),
-		CONF_TEST(test_discard_cursor),
-		CONF_TEST(test_discard_read_only),
+		CONF_TEST(test_isolation),       CONF_TEST(test_unknown_queue),
+		CONF_TEST(test_create_again),    CONF_TEST(test_reopen),
+		CONF_TEST(test_read_only),       CONF_TEST(test_two_handles),
+		CONF_TEST(test_due_later),       CONF_TEST(test_names),
+		CONF_TEST(test_check),           CONF_TEST(test_discard),
+		CONF_TEST(test_discard_default), CONF_TEST(test_discard_open_elsewhere),
+		CONF_TEST(test_discard_cursor),  CONF_TEST(test_discard_read_only),
 	};
 
 	return cmocka_run_group_tests_name("places", tests, NULL, NULL);

@@ -112,11 +112,10 @@ static void test_long_lists(void **state)
 static void test_long_key(void **state)
 {
 	struct conf *c = *state;
-	char key[200];
+	char key[200] = "lock/";
 	struct record r = { .key = str_n(key, sizeof(key)), .hot = STR("x") };
 
-	memset(key, 'k', sizeof(key));
-	memcpy(key, "lock/", 5);
+	memset(key + 5, 'k', sizeof(key) - 5);
 	assert_int_equal(conf_put(c, &r), 0);
 	assert_non_null(conf_get(c, r.key));
 	assert_null(conf_get(c, str_n(key, sizeof(key) - 1)));

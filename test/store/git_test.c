@@ -737,9 +737,9 @@ static void test_base_gone(void **state)
 static void test_bad_remotes(void **state)
 {
 	static const char *const bad[] = { "git:",
-					   "git:--upload-pack=touch /tmp/x",
+					   "git:--upload-pack=touch pawl-was-run",
 					   "git:-x",
-					   "git:ext::sh -c touch",
+					   "git:ext::sh -c touch% pawl-was-run",
 					   "git:foo::bar",
 					   "git:gopher://x/y",
 					   "git:a\nb",
@@ -750,12 +750,16 @@ static void test_bad_remotes(void **state)
 					   "git:/tmp/x#a..b",
 					   "git:/tmp/x?layout=tree" };
 	struct bench *b = *state;
+	char here[4096];
 
+	assert_non_null(getcwd(here, sizeof(here)));
+	assert_int_equal(chdir(b->dir), 0);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
 		assert_int_equal(open_as(b, bad[i], STORE_CREATE, "here"), STORE_UNSUPPORTED);
 		assert_true(b->err.text[0] && b->err.hint[0]);
 	}
-	assert_int_equal(run(b, "test ! -e /tmp/x && mkdir full && touch full/file"), 0);
+	assert_int_equal(chdir(here), 0);
+	assert_int_equal(run(b, "test ! -e pawl-was-run && mkdir full && touch full/file"), 0);
 	snprintf(b->uri, sizeof(b->uri), "git:%s/full", b->dir);
 	assert_int_equal(open_as(b, b->uri, STORE_CREATE, "here"), STORE_FOREIGN);
 	snprintf(b->uri, sizeof(b->uri), "git:%s/none.git", b->dir);

@@ -331,6 +331,49 @@ static void test_calls(void **state)
 				  "pawl-calls: get 0\n");
 }
 
+static int note_body(const struct record *r, void *ctx)
+{
+	*(const char **)ctx = r->body.p;
+	return !str_is(r->body, "body-secret") || !str_is(r->ix.id, "t1");
+}
+
+static int note_data(const struct entry *e, void *ctx)
+{
+	*(const char **)ctx = e->data.p;
+	return !str_is(e->data, "made") || !str_is(e->key, "task/t1");
+}
+
+/* The strings of a callback are not those of the store. */
+static void test_copies(void **state)
+{
+	struct store *s = open_uri("fault+mem:copies?fault=copies"), *plain;
+	const char *copied[2] = { 0 }, *kept[2] = { 0 };
+	struct query all = { .body = true };
+	struct entry_query log = { 0 };
+
+	(void)state;
+	assert_int_equal(modify(s), 0);
+	plain = open_uri("mem:copies");
+	for (int i = 0; i < 2; i++) {
+		struct store *from = i ? plain : s;
+		const char **to = i ? kept : copied;
+
+		assert_int_equal(from->ops->scan(from, &all, note_body, &to[0]), 0);
+		assert_int_equal(from->ops->entries(from, &log, note_data, &to[1]), 0);
+	}
+	assert_ptr_not_equal(copied[0], kept[0]);
+	assert_ptr_not_equal(copied[1], kept[1]);
+	store_close(s);
+	s = open_uri("fault+mem:copies");
+	assert_int_equal(s->ops->scan(s, &all, note_body, &copied[0]), 0);
+	assert_int_equal(s->ops->entries(s, &log, note_data, &copied[1]), 0);
+	assert_ptr_equal(copied[0], kept[0]);
+	assert_ptr_equal(copied[1], kept[1]);
+	store_close(s);
+	store_close(plain);
+	mem_reset();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -339,6 +382,7 @@ int main(void)
 		cmocka_unit_test(test_any),         cmocka_unit_test(test_random),
 		cmocka_unit_test(test_discard),     cmocka_unit_test(test_bad_rules),
 		cmocka_unit_test(test_params_stay), cmocka_unit_test(test_calls),
+		cmocka_unit_test(test_copies),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 

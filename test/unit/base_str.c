@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "format/pack.h"
+#include "format/shape.h"
 
 #define COUNT(t) (sizeof(t) / sizeof((t)[0]))
 
@@ -118,6 +119,59 @@ static void lists(void **state)
 	assert_true(str_is(less.v[0], "b"));
 	assert_true(strs_eq(arena_without(&a, none, STR("x")), none));
 	arena_free(&a);
+}
+
+static void pools(void **state)
+{
+	struct arena_pool pool = { .most = 1 << 20 };
+	struct arena a = { .pool = &pool }, b = { .pool = &pool }, small = { .pool = &pool };
+
+	(void)state;
+	arena_alloc(&small, 100);
+	arena_alloc(&a, 600000);
+	assert_false(arena_over(&a));
+	arena_alloc(&b, 600000); /* the first that finds it full goes on */
+	assert_false(arena_over(&b));
+	arena_alloc(&b, 600000);
+	assert_false(arena_over(&b));
+	arena_count(&a, 1);
+	assert_true(arena_over(&a));
+	arena_alloc(&small, 20000);
+	assert_false(arena_over(&small));
+	assert_true(pool.held == a.held + b.held + small.held);
+	arena_free(&b);
+	assert_true(arena_over(&a)); /* and so it is told */
+	arena_free(&a);
+	a.pool = &pool;
+	arena_count(&a, 2 << 20); /* it has become the first */
+	assert_false(arena_over(&a));
+	arena_free(&a);
+	arena_free(&small);
+	assert_true(pool.held == 0 && !pool.first);
+}
+
+static void parts_of_a_pool(void **state)
+{
+	struct arena_pool whole = { .most = 6 << 20 };
+	struct arena_pool one = { .most = SIZE_MAX, .whole = &whole }, two = one;
+	struct arena a = { .pool = &one }, b = { .pool = &two };
+
+	(void)state;
+	arena_count(&a, 2 << 20);
+	assert_false(arena_over(&a));
+	arena_count(&a, 1 << 20); /* as much as the whole has left */
+	assert_true(arena_over(&a));
+	arena_count(&b, 1 << 20);
+	assert_false(arena_over(&b));
+	arena_count(&b, 1 << 20);
+	assert_true(arena_over(&b));
+	arena_free(&a);
+	arena_free(&b);
+	assert_true(whole.held == 0 && one.held == 0 && two.held == 0);
+	arena_pool_add(&one, 5);
+	assert_true(whole.held == 5);
+	arena_pool_drop(&one, 5);
+	assert_true(whole.held == 0);
 }
 
 static void arenas(void **state)
@@ -306,25 +360,34 @@ static void unpack_hostile(void **state)
 	assert_int_equal(v, 5);
 }
 
-static void unpack_into_slots(void **state)
+struct pair {
+	struct str text;
+	int64_t number;
+};
+
+static void unpack_by_shape(void **state)
 {
-	struct str text = STR("new"), back = STR("");
-	int64_t number = -7, got = 0;
-	const struct pack_slot from[] = { { &text, NULL }, { NULL, &number } };
-	const struct pack_slot to[] = { { &back, NULL }, { NULL, &got } };
+	static const struct shape_member members[] = {
+		{ 1, SHAPE_STR, SHAPE_ALWAYS, .offset = offsetof(struct pair, text) },
+		{ 2, SHAPE_INT, SHAPE_ALWAYS, .offset = offsetof(struct pair, number) },
+	};
+	static const struct shape shape = SHAPE_OF(members, pair);
+	struct pair from = { STR("new"), -7 }, to = { 0 };
 	struct buf b = BUF_MAX(100);
 
 	(void)state;
-	pack_slots(&b, from, 2);
+	shape_pack(&shape, SHAPE_ALL, &from, &b);
 	pack_str(&b, 3, STR("of a newer pawl"));
 	pack_str(&b, 0, STR("no tag"));
-	assert_int_equal(unpack_slots(buf_str(&b), to, 2), 0);
-	assert_true(str_is(back, "new"));
-	assert_int_equal(got, -7);
-	assert_int_equal(unpack_slots(str_n(b.p, b.n - 1), to, 2), -EBADMSG);
+	assert_int_equal(shape_unpack(&shape, SHAPE_ALL, buf_str(&b), &to, NULL), 0);
+	assert_true(str_is(to.text, "new"));
+	assert_int_equal(to.number, -7);
+	assert_int_equal(shape_unpack(&shape, SHAPE_ALL, str_n(b.p, b.n - 1), &to, NULL), -EBADMSG);
+	pack_str(&b, 1, STR("again"));
+	assert_int_equal(shape_unpack(&shape, SHAPE_ALL, buf_str(&b), &to, NULL), -EBADMSG);
 	b.n = 0;
 	pack_str(&b, 2, STR("no number"));
-	assert_int_equal(unpack_slots(buf_str(&b), to, 2), -EBADMSG);
+	assert_int_equal(shape_unpack(&shape, SHAPE_ALL, buf_str(&b), &to, NULL), -EBADMSG);
 	buf_free(&b);
 }
 
@@ -355,13 +418,15 @@ int main(void)
 		cmocka_unit_test(numbers),
 		cmocka_unit_test(lists),
 		cmocka_unit_test(arenas),
+		cmocka_unit_test(pools),
+		cmocka_unit_test(parts_of_a_pool),
 		cmocka_unit_test(buffers),
 		cmocka_unit_test(buffer_cap),
 		cmocka_unit_test(packs),
 		cmocka_unit_test(pack_bytes),
 		cmocka_unit_test(unpack_truncated),
 		cmocka_unit_test(unpack_hostile),
-		cmocka_unit_test(unpack_into_slots),
+		cmocka_unit_test(unpack_by_shape),
 		cmocka_unit_test(hashes),
 		cmocka_unit_test(sums),
 	};

@@ -85,11 +85,13 @@ static void valid_anywhere(void **state)
 static void check_visible(struct str in, bool lines, const char *want)
 {
 	struct buf b = BUF_MAX(1 << 16);
+	struct str got;
 
 	text_visible(&b, in, lines);
-	if (!str_is(buf_str(&b), want))
-		fail_msg("%.*s instead of %s", STRF(buf_str(&b)), want);
-	assert_true(text_valid(buf_str(&b)));
+	got = buf_str(&b);
+	if (!str_is(got, want))
+		fail_msg("%.*s instead of %s", STRF(got), want);
+	assert_true(text_valid(got));
 	buf_free(&b);
 }
 

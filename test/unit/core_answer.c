@@ -39,7 +39,7 @@ static struct task task_named(const char *id)
 	"{\"id\":\"" id "\",\"title\":\"x\",\"status\":\"In Progress\",\"class\":\"Standard\","     \
 	"\"priority\":0,\"labels\":[],\"depends\":[],\"attempts\":0,\"abandoned\":0,\"fence\":4,"   \
 	"\"created_at\":\"2023-11-14T22:13:20.000Z\",\"updated_at\":\"2023-11-14T22:13:20.000Z\","  \
-	"\"version\":0,\"lock\":{\"holder\":\"ann\",\"fence\":4,\"live\":true,"                     \
+	"\"version\":0,\"held\":true,\"lock\":{\"holder\":\"ann\",\"fence\":4,\"live\":true,"       \
 	"\"acquired_at\":\"2023-11-14T22:13:20.000Z\",\"expires_at\":\"2023-11-14T22:13:22.000Z\"," \
 	"\"expires_in\":2,\"ttl\":2}}"
 
@@ -356,9 +356,10 @@ static struct answer everything(void)
 	static struct candidate candidates[3];
 	static struct str warnings[2] = { { "w1", 2 }, { "w2", 2 } };
 	static struct standing standing[5];
+	static struct allowed allowed[5] = { [2] = { -1, 1, 7, { "w", 1 }, 1 } };
 	static struct task_link links[2];
 	static struct task_attempt attempts[2];
-	static struct related related = { links, 2, { 1, 2, 3 }, attempts, 2 };
+	static struct related related = { links, 2, { 1, 2, 3 }, attempts, 2, events, 3 };
 	struct answer ans = {
 		.code = API_ERROR,
 		.kind = ANSWER_OVERVIEW,
@@ -385,6 +386,8 @@ static struct answer everything(void)
 		.wait_ms = 88,
 		.fault = STR("f"),
 		.standing = standing,
+		.allowed = allowed,
+		.n_allowed = 5,
 		.related = &related,
 		.waiting = 5,
 		.waiting_more = true,
@@ -393,7 +396,7 @@ static struct answer everything(void)
 
 	standing[1] = (struct standing){ true, { warnings, 2 }, true };
 	links[0] = (struct task_link){ LINK_DEPENDENT, STR("t1"), STR("x"), STR("ann"), DONE };
-	links[1] = (struct task_link){ LINK_SUB, STR("t2"), STR("y"), STR(""), READY };
+	links[1] = (struct task_link){ LINK_PARENT, STR("t2"), STR("y"), STR(""), READY };
 	attempts[1] =
 		(struct task_attempt){ STR("ann"), STR("done"), STR("text"), NOW, NOW + 1, 9 };
 	task = task_named("one");
@@ -440,11 +443,17 @@ static void views_come_back(const struct answer *ans, const struct answer *back)
 		    back->ended == 6);
 	assert_true(back->standing[1].waits && back->standing[1].more && !back->standing[0].waits);
 	assert_true(strs_eq(back->standing[1].on, ans->warnings));
+	assert_true(back->allowed[2].can == -1 && back->allowed[2].holder_can == 1 &&
+		    back->allowed[2].position == 7 && back->allowed[2].live &&
+		    str_is(back->allowed[2].why, "w") && !back->allowed[0].can);
 	assert_memory_equal(back->related->more, ans->related->more, sizeof(ans->related->more));
 	assert_true(link->kind == LINK_DEPENDENT && link->status == DONE &&
 		    str_is(link->id, "t1") && str_is(link->title, "x") &&
 		    str_is(link->holder, "ann"));
-	assert_true(back->related->n_links == 2 && back->related->n_attempts == 2);
+	assert_true(back->related->n_links == 2 && back->related->n_attempts == 2 &&
+		    link[1].kind == LINK_PARENT);
+	assert_true(back->related->n_history == 3 && back->related->history[2].at == NOW + 2 &&
+		    str_is(back->related->history[2].name, "e"));
 	assert_true(str_is(last->agent, "ann") && str_is(last->outcome, "done") &&
 		    str_is(last->text, "text") && last->at == NOW && last->ended_at == NOW + 1 &&
 		    last->fence == 9);
@@ -560,15 +569,18 @@ static void bad_parts(void **state)
 	assert_int_equal(unpack_with(17, STR("\x06\x01\x80")), -EBADMSG); /* an event's fence */
 	assert_int_equal(unpack_with(3, STR("\x80")), -EBADMSG);          /* now */
 	assert_int_equal(unpack_with(29, STR("")), -EBADMSG); /* a standing without a task */
+	assert_int_equal(unpack_with(35, STR("")), -EBADMSG); /* allowed without a task */
 	assert_int_equal(unpack_with(29, STR("\x01\x01\x80")), -EBADMSG); /* and a bad one */
 	assert_int_equal(unpack_with(30, STR("\x01\x01\x80")), -EBADMSG); /* a number of links */
 	assert_int_equal(unpack_with(30, STR("\x02\x00")), -EBADMSG);     /* a link of no kind */
-	assert_int_equal(unpack_with(30, STR("\x02\x03\x01\x01\x06")), -EBADMSG); /* kind 3 */
+	assert_int_equal(unpack_with(30, STR("\x02\x03\x01\x01\x08")), -EBADMSG); /* kind 4 */
 	assert_int_equal(unpack_with(30, STR("\x03\x03\x04\x01\x80")), -EBADMSG); /* an attempt */
+	assert_int_equal(unpack_with(30, STR("\x04\x03\x65\x01\x80")), -EBADMSG); /* history */
 	assert_int_equal(unpack_with(30, STR("\x09\x00")), 0);      /* of a newer pawl */
 	assert_int_equal(unpack_with(13, STR("\0\0\x63\x01x")), 0); /* unknown tags */
 	assert_int_equal(unpack_with(0, STR("x")), 0);
 	assert_int_equal(unpack_with(99, STR("a newer pawl's")), 0);
+	assert_int_equal(unpack_with(1, STR("\0")), -EBADMSG); /* a second code */
 }
 
 static void bad_numbers(void **state)

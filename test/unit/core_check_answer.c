@@ -113,6 +113,13 @@ static void lists(void **state)
 	refused((struct answer){ .tasks = &task, .n_tasks = 1, .standing = &standing });
 	ids[0] = STR("t3");
 	accepted((struct answer){ .tasks = &task, .n_tasks = 1, .standing = &standing });
+	accepted((struct answer){
+		.task = &task, .n_allowed = 1, .allowed = &(struct allowed){ .position = 1 } });
+	refused((struct answer){
+		.task = &task, .n_allowed = 1, .allowed = &(struct allowed){ .position = -1 } });
+	refused((struct answer){ .task = &task,
+				 .n_allowed = 1,
+				 .allowed = &(struct allowed){ .why = STR("\xff") } });
 }
 
 static void link_is(struct task_link link, bool good)
@@ -131,10 +138,15 @@ static void attempt_is(struct task_attempt attempt, bool good)
 
 static void relations(void **state)
 {
-	struct related r = { .more = { [LINK_DEPENDENT] = -1 } };
+	struct event past = { .name = STR("released"), .cursor = STR("a\nb") };
+	struct related r = { .more = { [LINK_DEPENDENT] = -1 } },
+		       brief = { .history = &past, .n_history = 1 };
 
 	(void)state;
 	refused((struct answer){ .related = &r });
+	refused((struct answer){ .related = &brief });
+	past.cursor = STR("");
+	accepted((struct answer){ .related = &brief });
 	link_is((struct task_link){ .id = STR("t1") }, true);
 	link_is((struct task_link){ .id = STR("../x") }, false);
 	link_is((struct task_link){ .id = STR("t1"), .title = BAD_TEXT }, false);

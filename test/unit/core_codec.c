@@ -362,7 +362,7 @@ static void full_json(void **state)
 		"\"abandoned\":5,\"fence\":6,\"created_at\":\"2023-11-14T22:13:20.000Z\","
 		"\"updated_at\":\"2023-11-14T22:13:20.003Z\",\"started_at\":\"2023-11-14T22:13:20.004Z\","
 		"\"first_started_at\":\"2023-11-14T22:13:20.005Z\",\"done_at\":\"2023-11-14T22:13:20.006Z\","
-		"\"version\":7,\"extra\":{\"ra_score\":9},"
+		"\"version\":7,\"extra\":{\"ra_score\":9},\"held\":true,"
 		"\"lock\":{\"holder\":\"ann\",\"host\":\"box\",\"fence\":6,\"live\":true,"
 		"\"acquired_at\":\"2023-11-14T22:13:20.000Z\",\"expires_at\":\"2023-11-14T22:13:21.500Z\","
 		"\"expires_in\":1.5,\"ttl\":2,\"manual\":true,\"foreign\":true,\"pid\":8,\"pid_start\":9,"

@@ -69,19 +69,17 @@ struct kit_field {
 };
 
 static const struct kit_field kit_fields[] = {
-#define FIELD(tag, part, kind, member, json, shown) \
+#define FIELD(tag, part, kind, member, name, shown, limit, uses) \
 	{ tag, KIT_KIND_##kind, offsetof(struct task, member), #member },
 #include "core/task.def"
-#undef FIELD
 };
 
 /* The sizes of all listed fields add up to struct task: no member is missing in the list. */
-#define FIELD(tag, part, kind, member, json, shown) +sizeof(((struct task *)0)->member)
+#define FIELD(tag, part, kind, member, name, shown, limit, uses) +sizeof(((struct task *)0)->member)
 _Static_assert(sizeof(struct task) == 0
 #include "core/task.def"
 	       ,
 	       "task.def lists every member of struct task");
-#undef FIELD
 
 static inline bool kit_same(const struct kit_field *f, const struct task *a, const struct task *b)
 {

@@ -836,54 +836,54 @@ static int line_diff(const struct line *l, const struct event *e, const struct w
 }
 
 /* A refusal says what happened to which task, and what to do. */
-static int words_diff(const struct want *w, const struct verdict *v, const char *where)
+static int words_diff(const struct want *w, const struct call *c, const char *where)
 {
 	const char *holder = conds[w->s->cond].holder;
 	struct request rq = request_of(w->s);
 	int n = 0;
 
 	if (w->code == SUCCESS)
-		return differ(where, "message", 0, (int64_t)(v->message.n + v->hint.n));
-	n += differ(where, "hint", 1, v->hint.n > 0);
-	if (v->paused)
+		return differ(where, "message", 0, (int64_t)(c->message.n + c->hint.n));
+	n += differ(where, "hint", 1, c->hint.n > 0);
+	if (c->by_pause)
 		return n + differ(where, "says who paused the queue, and why", 1,
-				  str_holds(v->message, "pat paused it at 2023-11-14") &&
-					  str_holds(v->message, ": lunch") &&
-					  str_holds(v->hint, "pawl resume"));
-	n += differ(where, "names the task", 1, w->code == USAGE || str_holds(v->message, "t7"));
+				  str_holds(c->message, "pat paused it at 2023-11-14") &&
+					  str_holds(c->message, ": lunch") &&
+					  str_holds(c->hint, "pawl resume"));
+	n += differ(where, "names the task", 1, w->code == USAGE || str_holds(c->message, "t7"));
 	if (w->code == CONFLICT && rq.if_version == 43)
 		return n + differ(where, "names the versions", 1,
-				  str_holds(v->message, "version 44, not 43"));
+				  str_holds(c->message, "version 44, not 43"));
 	if (w->code == CONFLICT && (w->s->op == OP_UPDATE || w->s->op == OP_CANCEL) &&
 	    w->s->mode != FORCE)
-		n += differ(where, "names --force", 1, str_holds(v->hint, "--force --reason TEXT"));
+		n += differ(where, "names --force", 1, str_holds(c->hint, "--force --reason TEXT"));
 	if (w->code == CONFLICT)
 		n += differ(where, "names the holder, since and until", 1,
-			    str_holds(v->message, holder) &&
-				    str_holds(v->message, "since 2023-11-14") &&
-				    str_holds(v->message, "until "));
+			    str_holds(c->message, holder) &&
+				    str_holds(c->message, "since 2023-11-14") &&
+				    str_holds(c->message, "until "));
 	if (w->code == MISCONFIGURED && !w->changed && w->s->op != OP_UPDATE &&
 	    w->s->op != OP_STATUS)
 		n += differ(where, "names the status", 1,
-			    str_holds(v->message, status_name(w->s->status)) &&
+			    str_holds(c->message, status_name(w->s->status)) &&
 				    (w->s->op == OP_HEARTBEAT ||
-				     str_holds(v->message, "needs a task that is")));
+				     str_holds(c->message, "needs a task that is")));
 	return n;
 }
 
-static int verdict_diff(struct want *w, const struct verdict *v, const struct task *t,
-			const char *where)
+static int decision_diff(struct want *w, const struct call *c, const struct task *t,
+			 const char *where)
 {
-	int n = differ(where, "code", w->code, v->code);
+	int n = differ(where, "code", w->code, c->code);
 
-	n += differ(where, "changed", w->changed, v->changed);
-	n += differ(where, "repeated", w->repeated, v->repeated);
-	n += differ(where, "granted", w->granted, v->granted);
-	n += differ(where, "warning", w->warned, v->warning.n > 0);
-	n += differ(where, "lines", (int64_t)w->n, (int64_t)v->n_events);
+	n += differ(where, "changed", w->changed, c->changed);
+	n += differ(where, "repeated", w->repeated, c->repeated);
+	n += differ(where, "granted", w->granted, c->granted);
+	n += differ(where, "warning", w->warned, c->warning.n > 0);
+	n += differ(where, "lines", (int64_t)w->n, (int64_t)c->n_events);
 	for (size_t i = 0; !n && i < w->n; i++)
-		n += line_diff(&w->lines[i], &v->events[i], w, where);
-	n += words_diff(w, v, where);
+		n += line_diff(&w->lines[i], &c->events[i], w, where);
+	n += words_diff(w, c, where);
 	if (w->blamed && str_holds(t->blocker_reason, "abandoned"))
 		w->t.blocker_reason = t->blocker_reason;
 	return n + task_diff(&w->t, t, where);
@@ -908,10 +908,13 @@ static int play(const struct scene *s)
 			      .blocker_reason = STR("lunch") };
 	bool again = s->mode == AGAIN || s->mode == AGAIN_OLD;
 	bool paused = s->mode == PAUSED || s->mode == RESUME_PAUSED || s->mode == TAKE_PAUSED;
-	struct call c = {
-		&rq, &policy, NOW, proof_of(s), again ? MINE : FRESH, &own, paused ? &pause : NULL
-	};
-	struct verdict v = { 0 };
+	struct call c = { .rq = &rq,
+			  .policy = &policy,
+			  .now = NOW,
+			  .proof = proof_of(s),
+			  .fresh = again ? MINE : FRESH,
+			  .arena = &own,
+			  .paused = paused ? &pause : NULL };
 	struct task t = before(s), old = t;
 	struct want w;
 	char where[300];
@@ -919,10 +922,10 @@ static int play(const struct scene *s)
 
 	policy.max_abandoned = s->max;
 	policy.handback = HANDBACK(s);
-	rules_apply(s->op, &t, &c, &v);
+	rules_apply(s->op, &t, &c);
 	want_of(&w, s);
-	n = verdict_diff(&w, &v, &t, describe(s, where, sizeof(where)));
-	if (!v.changed) /* and every byte of it, pointers included */
+	n = decision_diff(&w, &c, &t, describe(s, where, sizeof(where)));
+	if (!c.changed) /* and every byte of it, pointers included */
 		n += differ(where, "untouched", 0, memcmp(&old, &t, sizeof(t)));
 	arena_free(&own);
 	return n;
@@ -1059,19 +1062,20 @@ static void free_of_others(void **state)
 						   .who = (enum who)who };
 				struct arena own = { 0 };
 				struct request rq = request_of(&s);
-				struct call c = { &rq,          &policy_default, NOW,
-						  proof_of(&s), STR(""),         &own,
-						  NULL };
+				struct call c = { .rq = &rq,
+						  .policy = &policy_default,
+						  .now = NOW,
+						  .proof = proof_of(&s),
+						  .arena = &own };
 				struct task t = before(&s);
-				struct verdict v = { 0 };
 				struct want w;
 
 				want_of(&w, &s);
 				w.code = SUCCESS;
 				w.n = 0;
-				assert_int_equal(rules_free(&t, &c, &v), want_free(&w));
-				assert_int_equal(v.code, w.code);
-				assert_false(v.changed);
+				assert_int_equal(rules_free(&t, &c), want_free(&w));
+				assert_int_equal(c.code, w.code);
+				assert_false(c.changed);
 				arena_free(&own);
 			}
 }
@@ -1106,9 +1110,8 @@ static int clean(const struct scene *s, bool dead, int64_t older_than)
 	struct arena own = { 0 };
 	struct policy policy = policy_default;
 	struct request rq = request_of(s);
-	struct call c = { &rq, &policy, NOW, STR(""), STR(""), &own, NULL };
+	struct call c = { .rq = &rq, .policy = &policy, .now = NOW, .arena = &own };
 	struct task t = before(s);
-	struct verdict v = { 0 };
 	struct want w;
 	char where[300];
 	bool did;
@@ -1122,12 +1125,12 @@ static int clean(const struct scene *s, bool dead, int64_t older_than)
 	w.n = 0;
 	did = want_cleanup(&w, dead, older_than);
 	describe(s, where, sizeof(where));
-	n = differ(where, "did", did, rules_cleanup(&t, &c, dead, &v));
-	v.message = v.hint = STR("");
-	n += verdict_diff(&w, &v, &t, where);
+	n = differ(where, "did", did, rules_cleanup(&t, &c, dead));
+	c.message = c.hint = STR("");
+	n += decision_diff(&w, &c, &t, where);
 	if (!n && did && w.lines[w.n - 1].text.n)
 		n += differ(where, "why", 1,
-			    str_ends(v.events[v.n_events - 1].text, w.lines[w.n - 1].text));
+			    str_ends(c.events[c.n_events - 1].text, w.lines[w.n - 1].text));
 	arena_free(&own);
 	return n;
 }

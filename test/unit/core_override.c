@@ -21,13 +21,12 @@ static struct request by_operator(enum op op)
 	return r;
 }
 
-static struct verdict apply(struct task *t, const struct request *r)
+static struct call apply(struct task *t, const struct request *r)
 {
 	struct call c = { .rq = r, .policy = &policy_default, .now = NOW, .arena = &mem };
-	struct verdict v = { 0 };
 
-	rules_apply(r->op, t, &c, &v);
-	return v;
+	rules_apply(r->op, t, &c);
+	return c;
 }
 
 static void assert_fields(const struct task *t, const char *want)
@@ -45,7 +44,7 @@ static void names_of_fields(void **state)
 {
 	struct request r = by_operator(OP_UPDATE);
 	struct task t = kit_held();
-	struct verdict v;
+	struct call v;
 
 	(void)state;
 	GIVE(&r, add_labels, ((struct strs){ &(struct str){ "red", 3 }, 1 }));
@@ -87,31 +86,6 @@ static void adds_up(void **state)
 	assert_true(!t.over.by.n && !t.over.fields.n && !t.over.token.n && !t.over.at);
 }
 
-/* The agent that lost its lock is told by whom, and why. */
-static void told_to_the_loser(void **state)
-{
-	struct request r = by_operator(OP_CANCEL), done = { .op = OP_DONE };
-	struct call c = {
-		.rq = &done, .policy = &policy_default, .now = NOW, .proof = HELD, .arena = &mem
-	};
-	struct task t = kit_held();
-	struct verdict v = apply(&t, &r);
-
-	(void)state;
-	assert_int_equal(v.code, SUCCESS);
-	assert_int_equal(t.status, CANCELED);
-	assert_false(t.lock.holder.n > 0);
-	v = (struct verdict){ 0 };
-	rules_apply(OP_DONE, &t, &c, &v);
-	assert_int_equal(v.code, LOST_LOCK);
-	assert_true(str_holds(v.message, "pat overrode it: urgent"));
-	c.proof = NEXT;
-	v = (struct verdict){ 0 };
-	rules_apply(OP_DONE, &t, &c, &v);
-	assert_int_equal(v.code, LOST_LOCK);
-	assert_false(str_holds(v.message, "pat"));
-}
-
 static void hints(void **state)
 {
 	static const struct {
@@ -130,12 +104,11 @@ static void hints(void **state)
 		struct request r = { .op = all[i].op, .status = all[i].status };
 		struct call c = { .rq = &r, .policy = &policy_default, .now = NOW, .arena = &mem };
 		struct task t = kit_held();
-		struct verdict v = { 0 };
 
-		assert_false(rules_free(&t, &c, &v));
-		assert_int_equal(v.code, CONFLICT);
-		assert_true(str_holds(v.hint, all[i].command));
-		assert_true(str_holds(v.hint, "--force --reason TEXT"));
+		assert_false(rules_free(&t, &c));
+		assert_int_equal(c.code, CONFLICT);
+		assert_true(str_holds(c.hint, all[i].command));
+		assert_true(str_holds(c.hint, "--force --reason TEXT"));
 	}
 }
 
@@ -164,26 +137,22 @@ static void take_again(void **state)
 		.rq = &r, .policy = &policy_default, .now = NOW, .fresh = NEXT, .arena = &mem
 	};
 	struct task t = { .id = STR("t1"), .status = READY, .version = 1 };
-	struct verdict v = { 0 };
 
 	(void)state;
 	GIVE(&r, agent, STR("pat"));
 	GIVE(&r, take, 1);
-	rules_apply(OP_DONE, &t, &c, &v);
-	assert_true(v.code == SUCCESS && v.changed && !v.granted);
+	rules_apply(OP_DONE, &t, &c);
+	assert_true(c.code == SUCCESS && c.changed && !c.granted);
 	assert_true(t.status == DONE && t.fence == 1 && t.version == 2 && t.attempts == 1);
 	assert_true(str_is(t.last_holder, "pat") && !t.assignee.n);
-	v = (struct verdict){ 0 };
-	rules_apply(OP_DONE, &t, &c, &v);
-	assert_true(v.code == SUCCESS && v.repeated && !v.changed);
-	v = (struct verdict){ 0 };
+	rules_apply(OP_DONE, &t, &c);
+	assert_true(c.code == SUCCESS && c.repeated && !c.changed);
 	c.fresh = HELD;
-	rules_apply(OP_DONE, &t, &c, &v);
-	assert_int_equal(v.code, LOST_LOCK);
-	v = (struct verdict){ 0 };
+	rules_apply(OP_DONE, &t, &c);
+	assert_int_equal(c.code, LOST_LOCK);
 	c.fresh = STR("");
-	rules_apply(OP_DONE, &t, &c, &v);
-	assert_int_equal(v.code, LOST_LOCK);
+	rules_apply(OP_DONE, &t, &c);
+	assert_int_equal(c.code, LOST_LOCK);
 }
 
 /* The version is that of the named task, not of the one that `done --claim-next` takes. */
@@ -194,13 +163,12 @@ static void version_of_the_named_task(void **state)
 		.rq = &r, .policy = &policy_default, .now = NOW, .fresh = NEXT, .arena = &mem
 	};
 	struct task t = { .id = STR("t2"), .status = READY, .version = 1 };
-	struct verdict v = { 0 };
 
 	(void)state;
 	GIVE(&r, agent, STR("pat"));
 	GIVE(&r, if_version, 7);
-	rules_apply(OP_CLAIM, &t, &c, &v);
-	assert_true(v.code == SUCCESS && v.granted);
+	rules_apply(OP_CLAIM, &t, &c);
+	assert_true(c.code == SUCCESS && c.granted);
 }
 
 int main(void)
@@ -208,7 +176,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(names_of_fields, free_memory),
 		cmocka_unit_test_teardown(adds_up, free_memory),
-		cmocka_unit_test_teardown(told_to_the_loser, free_memory),
 		cmocka_unit_test_teardown(hints, free_memory),
 		cmocka_unit_test_teardown(hints_without_a_lock, free_memory),
 		cmocka_unit_test_teardown(take_again, free_memory),

@@ -819,15 +819,19 @@ static void versions(void **state)
 	for (int64_t version = 6; version <= 8; version++) {
 		struct task t = { .id = STR("t1"), .status = READY, .version = 7 };
 		struct request r = { .op = OP_UPDATE };
-		struct call c = { &r, &policy_default, NOW, STR(""), STR(""), &mem, NULL };
-		struct verdict v = { 0 };
+		struct call c = { .rq = &r,
+				  .policy = &policy_default,
+				  .now = NOW,
+				  .proof = STR(""),
+				  .fresh = STR(""),
+				  .arena = &mem };
 
 		GIVE(&r, title, STR("new"));
 		GIVE(&r, if_version, version);
-		rules_apply(r.op, &t, &c, &v);
-		assert_int_equal(v.code, version == 7 ? SUCCESS : CONFLICT);
+		rules_apply(r.op, &t, &c);
+		assert_int_equal(c.code, version == 7 ? SUCCESS : CONFLICT);
 		assert_int_equal(t.version, version == 7 ? 8 : 7);
-		assert_int_equal(v.changed, version == 7);
+		assert_int_equal(c.changed, version == 7);
 	}
 }
 

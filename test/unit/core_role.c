@@ -181,7 +181,6 @@ static bool reviewer_ends(enum op op, int64_t status, int64_t target, bool manua
 	struct task t = kit_held();
 	struct request rq = call_of(op, "t1");
 	struct call c = { .rq = &rq, .policy = &policy_default, .now = NOW, .arena = &mem };
-	struct verdict v = { 0 };
 
 	t.status = status;
 	t.lock.manual = manual;
@@ -196,7 +195,7 @@ static bool reviewer_ends(enum op op, int64_t status, int64_t target, bool manua
 	c.fresh = MINE;
 	if (!role_allows(ROLE_REVIEWER, role_for_task(&rq, &t, false)))
 		return false;
-	rules_apply(op, &t, &c, &v);
+	rules_apply(op, &t, &c);
 	return !str_eq(t.lock.token, HELD);
 }
 

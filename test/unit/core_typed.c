@@ -127,8 +127,8 @@ static void kinds(void **state)
 
 /* --- operations on such a lock ------------------------------------------------------------------- */
 
-static struct verdict apply(struct task *t, enum op op, struct str proof, struct str fresh,
-			    int64_t now)
+static struct call apply(struct task *t, enum op op, struct str proof, struct str fresh,
+			 int64_t now)
 {
 	struct request *rq = arena_new(&mem, struct request);
 	struct call c = { .rq = rq,
@@ -137,13 +137,12 @@ static struct verdict apply(struct task *t, enum op op, struct str proof, struct
 			  .proof = proof,
 			  .fresh = fresh,
 			  .arena = &mem };
-	struct verdict v = { 0 };
 
 	*rq = ask(op, t->id);
 	GIVE(rq, reason, STR("why"));
 	GIVE(rq, host, STR("box"));
-	typed_apply(t, &c, &v);
-	return v;
+	typed_apply(t, &c);
+	return c;
 }
 
 #define NONE STR("")
@@ -151,7 +150,7 @@ static struct verdict apply(struct task *t, enum op op, struct str proof, struct
 static void life_of_a_lock(void **state)
 {
 	struct task t = { .id = STR("@batch") };
-	struct verdict v = apply(&t, OP_LOCK_ACQUIRE, NONE, ONE, NOW);
+	struct call v = apply(&t, OP_LOCK_ACQUIRE, NONE, ONE, NOW);
 
 	(void)state;
 	assert_true(v.granted && v.changed && !v.repeated);
@@ -188,15 +187,14 @@ static void ttl_and_words(void **state)
 			  .fresh = ONE,
 			  .proof = ONE,
 			  .arena = &mem };
-	struct verdict v = { 0 };
 	struct str text;
 
 	(void)state;
 	GIVE(&rq, ttl, 5000);
 	GIVE(&rq, host, STR("box"));
 	GIVE(&rq, description, STR("moving house"));
-	typed_apply(&t, &c, &v);
-	assert_true(str_is(v.events[0].text, "moving house"));
+	typed_apply(&t, &c);
+	assert_true(str_is(c.events[0].text, "moving house"));
 	assert_int_equal(t.lock.expires_at, NOW + 5000);
 	text = typed_holder(&t, NOW, &mem);
 	assert_true(str_has_nocase(
@@ -207,15 +205,14 @@ static void ttl_and_words(void **state)
 	text = typed_holder(&t, NOW, &mem);
 	assert_true(str_has_nocase(text, STR("ann (import, user root on box, pid 7)")));
 	rq.op = OP_HEARTBEAT;
-	v = (struct verdict){ 0 };
-	typed_apply(&t, &c, &v);
+	typed_apply(&t, &c);
 	assert_int_equal(t.lock.expires_at, NOW + 5000);
 }
 
 static void broken(void **state)
 {
 	struct task t = { .id = STR("@config") };
-	struct verdict v = apply(&t, OP_LOCK_BREAK, NONE, NONE, NOW);
+	struct call v = apply(&t, OP_LOCK_BREAK, NONE, NONE, NOW);
 
 	(void)state;
 	assert_true(v.repeated);
@@ -229,29 +226,28 @@ static void broken(void **state)
 
 /* --- the emergency ------------------------------------------------------------------------------- */
 
-static struct verdict declare(struct task *t, enum op op)
+static struct call declare(struct task *t, enum op op)
 {
 	struct request rq = ask(op, NONE);
 	struct call c = { .rq = &rq, .policy = &policy_default, .now = NOW, .arena = &mem };
-	struct verdict v = { 0 };
 
 	GIVE(&rq, reason, STR("fire"));
-	emergency_apply(t, &c, &v);
-	return v;
+	emergency_apply(t, &c);
+	return c;
 }
 
 static void emergency(void **state)
 {
 	struct task t = { .id = EMERGENCY_ID };
-	struct verdict v = declare(&t, OP_EMERGENCY_OFF);
+	struct call v = declare(&t, OP_EMERGENCY_OFF);
 
 	(void)state;
 	assert_true(v.repeated && !v.changed);
 	v = declare(&t, OP_EMERGENCY_ON);
 	assert_true(v.changed && str_is(v.events[0].name, "emergency_on"));
 	assert_true(declare(&t, OP_EMERGENCY_ON).repeated);
-	v = (struct verdict){ 0 };
-	emergency_refuse(&t, &mem, &v);
+	v = (struct call){ .arena = &mem };
+	emergency_refuse(&t, &v);
 	assert_int_equal(v.code, API_ERROR);
 	assert_true(str_has_nocase(v.message, STR("ann")) &&
 		    str_has_nocase(v.message, STR("fire")));
@@ -259,21 +255,20 @@ static void emergency(void **state)
 	assert_true(v.changed && !t.lock.holder.n && str_is(v.events[0].name, "emergency_off"));
 }
 
-static struct verdict pause(struct task *t, enum op op, struct str reason)
+static struct call pause(struct task *t, enum op op, struct str reason)
 {
 	struct request rq = ask(op, NONE);
 	struct call c = { .rq = &rq, .policy = &policy_default, .now = NOW, .arena = &mem };
-	struct verdict v = { 0 };
 
 	GIVE(&rq, reason, reason);
-	pause_apply(t, &c, &v);
-	return v;
+	pause_apply(t, &c);
+	return c;
 }
 
 static void pauses(void **state)
 {
 	struct task t = { .id = PAUSE_ID };
-	struct verdict v = pause(&t, OP_RESUME, NONE);
+	struct call v = pause(&t, OP_RESUME, NONE);
 
 	(void)state;
 	assert_true(v.repeated && !v.changed);

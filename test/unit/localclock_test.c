@@ -163,7 +163,7 @@ static void test_only_wall(void **state)
 
 static void test_long_boot_id(void **state)
 {
-	char id[200];
+	char id[200] = "";
 	struct store_env env = { .opt.wall = wall,
 				 .opt.boot = boot,
 				 .opt.boot_id = str_n(id, sizeof(id)) };

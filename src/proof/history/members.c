@@ -201,7 +201,8 @@ bool reader_fail(struct reader *r, const char *fmt, ...)
 	return false;
 }
 
-struct str reader_word(struct reader *r, struct str s)
+/* Keeps one copy of each text, even if the file repeats it. */
+static struct str reader_word(struct reader *r, struct str s)
 {
 	uint32_t word = tally_find(&r->words, s);
 

@@ -54,8 +54,6 @@ struct reader {
 bool members_read(struct reader *r, const json_t *o, const struct member *members,
 		  const char *const *others, void *to);
 bool reader_fail(struct reader *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Keeps one copy of each text, even if the file repeats it. */
-struct str reader_word(struct reader *r, struct str s);
 bool read_int(struct reader *r, const char *name, const json_t *v, int64_t *out);
 bool read_str(struct reader *r, const char *name, const json_t *v, struct str *out);
 bool read_list(struct reader *r, const char *name, const json_t *v, struct strs *out);

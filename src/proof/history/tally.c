@@ -28,13 +28,23 @@ static uint32_t *slot_of(const struct tally *t, struct str s)
 
 static void more_room(struct tally *t)
 {
-	t->room = t->room ? 2 * t->room : 256;
-	t->v = mem_grow(t->v, t->room * sizeof(*t->v));
-	free(t->slots);
-	t->slots = mem_alloc(2 * t->room * sizeof(*t->slots));
-	memset(t->slots, 0, 2 * t->room * sizeof(*t->slots));
-	if (!t->n)
+	struct tally old = *t;
+
+	t->room = t->room ? 2 * t->room : 32;
+	if (t->arena) {
+		t->v = arena_array(t->arena, struct str, t->room);
+		t->slots = arena_array(t->arena, uint32_t, 2 * (size_t)t->room);
+	} else {
+		t->v = mem_alloc(t->room * sizeof(*t->v));
+		t->slots = mem_alloc(2 * t->room * sizeof(*t->slots));
+		memset(t->slots, 0, 2 * t->room * sizeof(*t->slots));
+	}
+	if (t->n)
+		memcpy(t->v, old.v, t->n * sizeof(*t->v));
+	else
 		t->v[t->n++] = STR("");
+	if (!t->arena)
+		tally_free(&old);
 	for (uint32_t i = 1; i < t->n; i++)
 		*slot_of(t, t->v[i]) = i;
 }

@@ -10,7 +10,8 @@ struct tally {
 	struct str *v; /* v[0] is unused */
 	uint32_t *slots;
 	uint32_t n, room;
-	bool fold; /* ignore the case of ASCII letters */
+	bool fold;           /* ignore the case of ASCII letters */
+	struct arena *arena; /* owns the table; NULL: free it with tally_free() */
 };
 
 uint32_t tally_add(struct tally *t, struct str s);

@@ -98,10 +98,11 @@ static bool same_token(const struct look *k, uint32_t want, struct str hash)
 static bool same_lock(const struct look *k, const struct model_lock *want, const struct task *got)
 {
 	const struct lock *l = &got->lock;
+	struct str holder = model_text(k->w, MODEL_AGENT, want->holder);
 
-	if (!str_eq(model_text(k->w, MODEL_AGENT, want->holder), l->holder))
+	if (!str_eq(holder, l->holder))
 		return differs(k, "%.*s: held by '%.*s', should be '%.*s'", STRF(got->id),
-			       STRF(l->holder), STRF(model_text(k->w, MODEL_AGENT, want->holder)));
+			       STRF(l->holder), STRF(holder));
 	if (!want->holder)
 		return true;
 	if (!same_token(k, want->token, l->token))
@@ -409,11 +410,13 @@ static bool same_next(const struct look *k)
 		return !here(k, got->next) || differs(k, "it took a task of this world as next");
 	if (want->elsewhere && !want->none_left)
 		return differs(k, "there is no next, but tasks are eligible");
-	if (!want->next_id != !got->next)
-		return differs(k, "the next task is %.*s, should be %.*s",
-			       STRF(got->next ? got->next->id : STR("none")),
-			       STRF(want->next_id ? model_text(k->w, MODEL_TASK, want->next_id)
-						  : STR("none")));
+	if (!want->next_id != !got->next) {
+		struct str is = got->next ? got->next->id : STR("none");
+		struct str should = want->next_id ? model_text(k->w, MODEL_TASK, want->next_id)
+						  : STR("none");
+
+		return differs(k, "the next task is %.*s, should be %.*s", STRF(is), STRF(should));
+	}
 	return !got->next || (same_task(k, &want->next, want->next_counts, got->next) &&
 			      same_grant(k, &want->next_lock, got->next_lock));
 }

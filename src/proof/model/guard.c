@@ -72,6 +72,11 @@ static bool may_pass(const struct step *s, int kind, const struct model_task *lo
 	return step_held_by(s, lock, again ? s->c->new_token : s->c->pass);
 }
 
+static struct model_task *step_guard(const struct step *s, int i)
+{
+	return step_task(s, s->w->guards[i]);
+}
+
 bool step_kept_out(const struct step *s)
 {
 	if (!s->w->guards[EMERGENCY] || !model_guarded(s->rq))
@@ -96,11 +101,6 @@ bool step_kept_out(const struct step *s)
 bool step_paused(const struct step *s)
 {
 	return s->w->guards[PAUSE] ? step_guard(s, PAUSE)->lock.holder : s->choice.paused;
-}
-
-struct model_task *step_guard(const struct step *s, int i)
-{
-	return step_task(s, s->w->guards[i]);
 }
 
 static void open_up(const struct step *s, struct model_task *t)

@@ -7,8 +7,6 @@
 
 /* --- names --------------------------------------------------------------------------------------- */
 
-#define SLOTS 64
-
 struct model_world *model_world_new(struct arena *a, const struct policy *policy, bool whole)
 {
 	struct model_world *w = arena_new(a, struct model_world);
@@ -16,74 +14,27 @@ struct model_world *model_world_new(struct arena *a, const struct policy *policy
 	w->arena = a;
 	w->policy = *policy;
 	w->whole = whole;
-	for (int k = 0; k < MODEL_KINDS; k++) {
-		struct model_names *n = &w->names[k];
-
-		n->n = 1;
-		n->n_slots = SLOTS;
-		n->room = SLOTS / 2;
-		n->v = arena_array(a, struct str, n->room);
-		n->slots = arena_array(a, uint32_t, n->n_slots);
-	}
+	for (int k = 0; k < MODEL_KINDS; k++)
+		w->names[k] = (struct tally){ .fold = k == MODEL_TASK, .arena = a };
 	return w;
-}
-
-static uint32_t name_hash(struct str s, bool lower)
-{
-	uint32_t h = 5381;
-
-	for (size_t i = 0; i < s.n; i++) {
-		unsigned char c = (unsigned char)s.p[i];
-
-		h = h * 33 + (lower && c >= 'A' && c <= 'Z' ? c | 0x20u : c);
-	}
-	return h ^ h >> 15;
-}
-
-/* The slot of the name, or the free slot for it. */
-static uint32_t *name_slot(const struct model_names *n, struct str text, bool lower)
-{
-	uint32_t i = name_hash(text, lower) & (n->n_slots - 1);
-
-	while (n->slots[i] &&
-	       !(lower ? str_eq_nocase(n->v[n->slots[i]], text) : str_eq(n->v[n->slots[i]], text)))
-		i = (i + 1) & (n->n_slots - 1);
-	return &n->slots[i];
-}
-
-static void names_grow(struct model_names *n, bool lower, struct arena *a)
-{
-	struct str *old = n->v;
-
-	n->room *= 2;
-	n->n_slots *= 2;
-	n->v = arena_array(a, struct str, n->room);
-	n->slots = arena_array(a, uint32_t, n->n_slots);
-	memcpy(n->v, old, n->n * sizeof(*old));
-	for (uint32_t i = 1; i < n->n; i++)
-		*name_slot(n, n->v[i], lower) = i;
 }
 
 uint32_t model_find(const struct model_world *w, enum model_kind kind, struct str text)
 {
-	return text.n ? *name_slot(&w->names[kind], text, kind == MODEL_TASK) : 0;
+	return tally_find(&w->names[kind], text);
 }
 
 uint32_t model_name(struct model_world *w, enum model_kind kind, struct str text)
 {
-	struct model_names *n = &w->names[kind];
 	uint32_t found = model_find(w, kind, text);
 
 	if (found || !text.n)
 		return found;
-	if (n->n == n->room)
-		names_grow(n, kind == MODEL_TASK, w->arena);
+	found = tally_add(&w->names[kind], arena_str(w->arena, text));
 	for (int i = 1; kind == MODEL_TASK && i < MODEL_GUARDS; i++)
 		if (str_eq_nocase(text, model_guard(i)))
-			w->guards[i] = n->n;
-	n->v[n->n] = arena_str(w->arena, text);
-	*name_slot(n, text, kind == MODEL_TASK) = n->n;
-	return n->n++;
+			w->guards[i] = found;
+	return found;
 }
 
 struct str model_text(const struct model_world *w, enum model_kind kind, uint32_t name)
@@ -93,7 +44,7 @@ struct str model_text(const struct model_world *w, enum model_kind kind, uint32_
 
 uint32_t model_count(const struct model_world *w, enum model_kind kind)
 {
-	return w->names[kind].n - 1;
+	return w->names[kind].n ? w->names[kind].n - 1 : 0;
 }
 
 /* --- state --------------------------------------------------------------------------------------- */
@@ -116,8 +67,8 @@ size_t model_size(const struct model *m)
 struct model *model_new(const struct model_world *w, struct arena *a, uint32_t tasks,
 			uint32_t requests)
 {
-	uint32_t n_tasks = w->names[MODEL_TASK].n + tasks;
-	uint32_t n_kept = w->names[MODEL_REQUEST].n + requests;
+	uint32_t n_tasks = model_count(w, MODEL_TASK) + 1 + tasks;
+	uint32_t n_kept = model_count(w, MODEL_REQUEST) + 1 + requests;
 	struct model *m = arena_alloc(a, size_of(n_tasks, n_kept));
 
 	m->n_tasks = n_tasks;
@@ -256,8 +207,9 @@ void model_print(const struct model_world *w, const struct model *m, uint32_t ta
 {
 	const struct model_task *t = model_task(m, task);
 	const struct model_lock *l = &t->lock;
+	struct str holder = model_text(w, MODEL_AGENT, l->holder);
 
-	buf_addf(out, "%.*s", STRF(model_text(w, MODEL_TASK, task)));
+	buf_adds(out, model_text(w, MODEL_TASK, task));
 	if (!t->status && !model_is_guard(model_text(w, MODEL_TASK, task))) {
 		buf_addf(out, " is not there (fence %lld)", (long long)t->fence);
 		return;
@@ -268,12 +220,14 @@ void model_print(const struct model_world *w, const struct model *m, uint32_t ta
 	if (l->holder)
 		buf_addf(out, ", %s%s %.*s (token #%u) until %+lld ms",
 			 l->manual ? "manually " : "",
-			 l->expires_at > now ? "held by" : "was held by",
-			 STRF(model_text(w, MODEL_AGENT, l->holder)), l->token,
+			 l->expires_at > now ? "held by" : "was held by", STRF(holder), l->token,
 			 (long long)(l->expires_at - now));
-	if (t->parent)
-		buf_addf(out, ", sub-task of %.*s", STRF(model_text(w, MODEL_TASK, t->parent)));
-	for (int i = 0; i < MODEL_DEPENDS && t->depends[i]; i++)
-		buf_addf(out, "%s%.*s", i ? " " : ", depends on ",
-			 STRF(model_text(w, MODEL_TASK, t->depends[i])));
+	if (t->parent) {
+		buf_adds(out, STR(", sub-task of "));
+		buf_adds(out, model_text(w, MODEL_TASK, t->parent));
+	}
+	for (int i = 0; i < MODEL_DEPENDS && t->depends[i]; i++) {
+		buf_adds(out, i ? STR(" ") : STR(", depends on "));
+		buf_adds(out, model_text(w, MODEL_TASK, t->depends[i]));
+	}
 }

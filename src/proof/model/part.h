@@ -4,22 +4,17 @@
 
 #include <stdlib.h>
 
+#include "proof/history/tally.h"
 #include "proof/model/model.h"
 
 /* A reason that the queue wrote by itself: every text agrees with it. */
 #define MODEL_SOME_TEXT UINT32_MAX
 
-struct model_names {
-	struct str *v;   /* by number; v[0] is unused */
-	uint32_t *slots; /* hash table */
-	uint32_t n, room, n_slots;
-};
-
 struct model_world {
 	struct arena *arena;
 	struct policy policy;
 	bool whole;
-	struct model_names names[MODEL_KINDS];
+	struct tally names[MODEL_KINDS];
 	uint32_t guards[MODEL_GUARDS]; /* their names; 0: not in this world */
 };
 
@@ -95,7 +90,6 @@ void step_drop(const struct step *s);
 void step_cleanup(const struct step *s);
 void step_archive(const struct step *s);
 /* guard.c */
-struct model_task *step_guard(const struct step *s, int i);
 /* true: the call is refused, and `want` has the refusal. */
 bool step_kept_out(const struct step *s);
 /* Are new locks of tasks refused? */

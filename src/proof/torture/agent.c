@@ -188,7 +188,8 @@ static void note_failure(struct agent *ag, const struct request *rq, const struc
 	rest(failed < REST_MS ? failed : REST_MS);
 }
 
-void agent_send(struct agent *ag, const struct request *rq, struct answer *ans)
+/* Sends the request, records it, and learns from the answer. */
+static void agent_send(struct agent *ag, const struct request *rq, struct answer *ans)
 {
 	struct mind *m = ag->mind;
 	int stops = m->stops;

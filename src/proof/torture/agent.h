@@ -29,9 +29,7 @@ static inline uint32_t agent_roll(struct agent *ag, uint32_t limit)
 	return seeded_below(&ag->mind->random, limit);
 }
 
-/* Sends the request, records it, and learns from the answer. */
-void agent_send(struct agent *ag, const struct request *rq, struct answer *ans);
-/* The same, repeated until the outcome is known. */
+/* Sends the request until the outcome is known, records each attempt, and learns from the answer. */
 void agent_insist(struct agent *ag, const struct request *rq, struct answer *ans);
 /* A request of this agent about a task; task < 0: about no task. */
 struct request agent_request(struct agent *ag, enum op op, int task);

@@ -205,6 +205,7 @@ static int stage(struct set *w, const struct edit_item *it)
 
 static int run_edits(struct set *w, struct change *changes, size_t n)
 {
+	struct edit_entry **last = &w->s->base.uncommitted;
 	int rc = 0;
 
 	for (size_t i = 0; rc >= 0 && i < n; i++) {
@@ -217,7 +218,12 @@ static int run_edits(struct set *w, struct change *changes, size_t n)
 			rc = stage(w, it);
 		for (const struct edit_entry *l = e.entries; l; l = l->next)
 			files_log_add(&w->log, &l->entry);
+		if (e.entries) {
+			*last = e.entries;
+			last = e.last;
+		}
 	}
+	w->s->base.uncommitted = NULL;
 	return rc < 0 ? rc : 0;
 }
 

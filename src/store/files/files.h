@@ -147,7 +147,6 @@ int files_fail(struct files *s, int err, const char *what);
 /* Reports that a folder in DIR cannot be opened or made. */
 int files_fail_folder(struct files *s, int err, const char *name);
 uint64_t files_random(void);
-void files_new_id(char id[FILES_ID + 1]);
 
 /* --- names -------------------------------------------------------------------------------------- */
 
@@ -288,8 +287,6 @@ int files_read_found(struct files *s, struct found *f, struct arena *a);
 /* Reads the state and, as far as needed, the folder; then the view is up to date. `all`: reads the folder
  * even if it seems unchanged. */
 int files_look(struct files *s, bool all);
-/* Has a process committed a change that the view does not have? */
-bool files_moved_on(struct files *s);
 /* Looks at the files of one record. *changed: the record has changed. 1: the state has moved on; only
  * within a scan, where the view stays as it is. */
 int files_look_at(struct files *s, struct str key, bool *changed);
@@ -324,7 +321,6 @@ void files_recount(struct files *s);
 
 int files_modify(struct store *s, struct change *changes, size_t n);
 int files_discard(struct store *s);
-int files_queues(struct store *s, name_fn *fn, void *ctx);
 int files_lock(struct files *s);
 /* Writes the new content of a file to .pawl; `e` gets its stamp. */
 int files_prepare(struct files *s, struct ent *e, const struct task *t, size_t number);

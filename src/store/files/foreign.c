@@ -8,6 +8,7 @@
 #include "format/record.h"
 #include "store/files/files.h"
 #include "format/task.h"
+#include "store/recount.h"
 
 #define FOREIGN_LEASE (INT64_C(3600) * 1000)
 
@@ -396,31 +397,18 @@ const struct ent *files_understand(struct files *s, const struct ent *known, str
 
 /* --- tasks that wait for others ----------------------------------------------------------------- */
 
-static int64_t status_of(struct view *v, struct str key)
+static void add_all(struct recount *c, struct view *v)
 {
-	const struct ent *e = files_find(v, key);
-
-	return e && !e->dropped ? e->ix.status : 0;
-}
-
-static void count_again(struct files *s, const struct ent *e, struct task *t)
-{
-	const struct store_rules *rules = s->base.env.rules;
-	struct view *v = &s->view;
-
-	t->open_deps = t->canceled_deps = t->open_subs = 0;
-	for (size_t i = 0; i < e->ix.depends.n; i++)
-		rules->dep_moved(t, 0, status_of(v, e->ix.depends.v[i]));
 	for (size_t i = 0; i < v->n; i++) {
 		struct ent scratch;
-		const struct ent *sub = files_peek(v, i, &scratch);
+		const struct ent *e = files_peek(v, i, &scratch);
 
-		if (!sub->dropped && str_eq(sub->ix.parent, e->key))
-			rules->sub_moved(t, 0, sub->ix.status);
+		if (!e->dropped)
+			recount_add(c, e->key, e->ix.parent, e->ix.status);
 	}
 }
 
-static void recount(struct files *s, struct ent *e)
+static void recount(struct files *s, struct recount *counts, struct ent *e)
 {
 	struct arena *a = &s->view.arena;
 	struct task t = { 0 };
@@ -430,7 +418,9 @@ static void recount(struct files *s, struct ent *e)
 
 	if (!e || e->kind == FILE_NONE || e->dropped || e->bad || task_unpack(e->hot, &t, a))
 		return;
-	count_again(s, e, &t);
+	if (!counts->n)
+		add_all(counts, &s->view);
+	(void)recount_task(counts, e->key, e->ix.depends, &t);
 	hot = task_part(&t, HOT, a);
 	if (str_eq(hot, e->hot))
 		return;
@@ -460,6 +450,7 @@ static bool waits_for_moved(struct view *v, const struct ent *e)
 
 void files_recount(struct files *s)
 {
+	struct recount counts = { .rules = s->base.env.rules };
 	struct view *v = &s->view;
 
 	for (size_t i = 0; i < v->n; i++) {
@@ -467,12 +458,13 @@ void files_recount(struct files *s)
 		const struct ent *e = files_peek(v, i, &scratch);
 
 		if (e->moved && e->ix.parent.n)
-			recount(s, files_find(v, e->ix.parent));
+			recount(s, &counts, files_find(v, e->ix.parent));
 		if (e->ix.depends.n && waits_for_moved(v, e))
-			recount(s, files_at(v, i));
+			recount(s, &counts, files_at(v, i));
 		else if (e->moved && e->was) /* it may have had sub-tasks */
-			recount(s, files_at(v, i));
+			recount(s, &counts, files_at(v, i));
 	}
+	recount_free(&counts);
 	for (size_t i = 0; i < v->n; i++)
 		if (v->v[i].e)
 			v->v[i].e->moved = false;

@@ -148,7 +148,7 @@ static bool wanted(const struct entry_query *q, const struct entry *e)
 	return (!q->key.n || str_eq(q->key, e->key)) && entry_in_time(q, e->at);
 }
 
-static int count(struct reader *r, const struct entry_query *q, size_t *n)
+static int count(struct reader *r, const struct entry_query *q, void *ctx, size_t *n)
 {
 	struct entry e;
 	char cursor[24];
@@ -156,11 +156,12 @@ static int count(struct reader *r, const struct entry_query *q, size_t *n)
 
 	*n = 0;
 	while ((rc = next_line(r, &e, cursor, sizeof(cursor))) == 0)
-		*n += wanted(q, &e);
+		*n += wanted(q, &e) && entry_counts(q, &e, ctx);
 	return rc < 0 ? rc : 0;
 }
 
-static int send_all(struct reader *r, const struct entry_query *q, size_t skip, entry_fn *fn,
+/* from: begins at that entry of those that count, 1 is the first; 0: with the first of all. */
+static int send_all(struct reader *r, const struct entry_query *q, size_t from, entry_fn *fn,
 		    void *ctx)
 {
 	struct entry e;
@@ -170,9 +171,9 @@ static int send_all(struct reader *r, const struct entry_query *q, size_t skip, 
 	while ((rc = next_line(r, &e, cursor, sizeof(cursor))) == 0) {
 		if (!wanted(q, &e))
 			continue;
-		if (skip)
-			skip--;
-		else if ((rc = fn(&e, ctx)) != 0)
+		if (from && (!entry_counts(q, &e, ctx) || --from))
+			continue;
+		if ((rc = fn(&e, ctx)) != 0)
 			break;
 	}
 	return rc < 0 ? rc : 0;
@@ -207,10 +208,10 @@ static int run(struct reader *r, const struct entry_query *q, entry_fn *fn, void
 
 	from = r->pos;
 	if (rc == 0 && q->last)
-		rc = count(r, q, &n);
+		rc = count(r, q, ctx, &n);
 	r->pos = from;
 	if (rc == 0)
-		rc = send_all(r, q, q->last && n > q->last ? n - q->last : 0, fn, ctx);
+		rc = send_all(r, q, q->last && n > q->last ? n - q->last + 1 : 0, fn, ctx);
 	return rc;
 }
 

@@ -430,7 +430,8 @@ int files_look(struct files *s, bool all)
 	return rc; /* if the state changes all the time, the committed records count */
 }
 
-bool files_moved_on(struct files *s)
+/* Has a process committed a change that the view does not have? */
+static bool files_moved_on(struct files *s)
 {
 	struct stat st;
 

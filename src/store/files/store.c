@@ -22,7 +22,7 @@ uint64_t files_random(void)
 	return (uint64_t)random_below(UINT32_MAX) << 32 | random_below(UINT32_MAX);
 }
 
-void files_new_id(char id[FILES_ID + 1])
+static void files_new_id(char id[FILES_ID + 1])
 {
 	snprintf(id, FILES_ID + 1, "%016llx%016llx", (unsigned long long)files_random(),
 		 (unsigned long long)files_random());
@@ -330,7 +330,7 @@ static int list_queues(int root, name_fn *fn, void *ctx, struct arena *a)
 	return 0;
 }
 
-int files_queues(struct store *base, name_fn *fn, void *ctx)
+static int files_queues(struct store *base, name_fn *fn, void *ctx)
 {
 	struct files *s = files_of(base);
 	struct arena a = { 0 };

@@ -58,6 +58,8 @@ static void add_line(struct git_set *w, const struct entry *e)
 
 static int run_edits(struct git_set *w, struct change *changes, size_t n)
 {
+	struct edit_entry **last = &w->s->base.uncommitted;
+
 	for (size_t i = 0; i < n; i++) {
 		struct edit e;
 		int rc = edit_run(&e, &w->s->base, &w->a, w->s->now, &changes[i]);
@@ -72,6 +74,10 @@ static int run_edits(struct git_set *w, struct change *changes, size_t n)
 			git_step_make(w, it->rec.key)->put = true;
 		for (const struct edit_entry *l = e.entries; l; l = l->next)
 			add_line(w, &l->entry);
+		if (e.entries) {
+			*last = e.entries;
+			last = e.last;
+		}
 		mem_queue_apply(&w->s->view.q, &e, &w->undo);
 	}
 	return 0;
@@ -143,6 +149,7 @@ static int attempt(struct git *s, struct change *changes, size_t n)
 	git_set_begin(&w, s);
 	s->changing = true;
 	rc = run_edits(&w, changes, n);
+	s->base.uncommitted = NULL;
 	if (rc == 0 && !git_memo_sure(s, s->reads))
 		rc = 1;
 	if (rc == 0 && (w.n || w.lines))

@@ -88,12 +88,13 @@ static int64_t offset(const struct git *s)
 	return s->anchor.wall - s->anchor.boot;
 }
 
-struct str git_clock_name(const struct git *s, struct arena *a)
+/* Names the clock: this boot, and how its time was set. Each clone has its own clock. */
+static struct str git_clock_name(const struct git *s, struct arena *a)
 {
 	return arena_printf(a, "%s+%lld", s->clock.boot_id, (long long)offset(s));
 }
 
-bool git_clock_same(const struct git *s, struct str name)
+static bool git_clock_same(const struct git *s, struct str name)
 {
 	struct str boot = str_cut(&name, '+');
 	int64_t n;

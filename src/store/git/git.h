@@ -154,7 +154,6 @@ struct git_head {
 	/* layouts on a branch */
 	struct str file, lock; /* path of the task's file, and of its lock file */
 	struct str fault;      /* why it cannot be read */
-	size_t at;             /* position among the heads, while counting */
 	/* the written counts of open dependencies, canceled ones and sub-tasks */
 	int64_t counts[3];
 	/* the first ref of its last change; empty if this is the first or the only one */
@@ -396,9 +395,6 @@ int git_mend(struct git *s, int rc);
 
 int64_t git_now(struct store *s);
 void git_clock_open(struct git *s);
-/* Names the clock: this boot, and how its time was set. Each clone has its own clock. */
-struct str git_clock_name(const struct git *s, struct arena *a);
-bool git_clock_same(const struct git *s, struct str name);
 /* Before a change: sets the clock to the wall clock again if the two differ and no task waits for a time. */
 void git_clock_change(struct git *s);
 /* Takes the skew from the URI's parameter, which may be empty. false: it is not a duration. */

@@ -191,6 +191,19 @@ static bool wanted(const struct entry_query *q, const struct line *after, const 
 	       (!q->after.n || line_cmp(l, after) > 0);
 }
 
+/* The index of the oldest line among the newest q->last ones. */
+static size_t first_line(const struct walk *w, const struct entry_query *q,
+			 const struct line *after, void *ctx)
+{
+	size_t i = w->n, n = 0;
+
+	while (i && n < q->last) {
+		i--;
+		n += wanted(q, after, &w->lines[i]) && entry_counts(q, &w->lines[i].entry, ctx);
+	}
+	return i;
+}
+
 static int send(const struct line *l, entry_fn *fn, void *ctx)
 {
 	char cursor[CURSOR_ROOM];
@@ -203,20 +216,11 @@ static int send(const struct line *l, entry_fn *fn, void *ctx)
 static int answer(const struct walk *w, const struct entry_query *q, const struct line *after,
 		  entry_fn *fn, void *ctx)
 {
-	size_t skip = 0;
 	int rc = 0;
 
-	for (size_t i = 0; q->last && i < w->n; i++)
-		skip += wanted(q, after, &w->lines[i]);
-	skip = skip > q->last ? skip - q->last : 0;
-	for (size_t i = 0; rc == 0 && i < w->n; i++) {
-		if (!wanted(q, after, &w->lines[i]))
-			continue;
-		if (skip)
-			skip--;
-		else
+	for (size_t i = q->last ? first_line(w, q, after, ctx) : 0; rc == 0 && i < w->n; i++)
+		if (wanted(q, after, &w->lines[i]))
 			rc = send(&w->lines[i], fn, ctx);
-	}
 	return rc < 0 ? rc : 0;
 }
 

@@ -199,6 +199,16 @@ static size_t take_more(struct batch *b, bool first, struct arena *a)
 	return b->n - before;
 }
 
+/* How many of these calls are not our own? A process that got the gate while it waited has a call in its slot, too. */
+static uint32_t others(const struct batch *b, const struct combine_call *calls, size_t n)
+{
+	uint32_t found = 0;
+
+	for (size_t i = 0; i < n; i++)
+		found += (int)calls[i].slot != b->combine->slot;
+	return found;
+}
+
 /* A process that has just got its answer often asks again at once: waiting for it makes the batch larger. */
 static void take_first(struct batch *b, struct arena *a)
 {
@@ -206,7 +216,8 @@ static void take_first(struct batch *b, struct arena *a)
 	int64_t end = os_monotonic_ns() + MOMENT_NS;
 
 	take_more(b, true, a);
-	while (!b->combine->looks && b->n < expected && os_monotonic_ns() < end) {
+	while (!b->combine->looks && others(b, b->calls, b->n) < expected &&
+	       os_monotonic_ns() < end) {
 		sched_yield();
 		take_more(b, false, a);
 	}
@@ -226,7 +237,7 @@ size_t batch_look(struct batch *b, struct combine_call *out, struct arena *a)
 	if (!leads(b))
 		return 0;
 	n = combine_look(b->combine, (uint32_t)*b->queue, out, COMBINE_SLOTS, a);
-	while (n < combine_expected(b->combine) && os_monotonic_ns() < end) {
+	while (others(b, out, n) < combine_expected(b->combine) && os_monotonic_ns() < end) {
 		sched_yield();
 		n = combine_look(b->combine, (uint32_t)*b->queue, out, COMBINE_SLOTS, a);
 	}
@@ -250,7 +261,7 @@ int batch_run(struct batch *b, struct arena *a, bool *worth)
 		if (rc == 0)
 			take_more(b, false, a);
 	}
-	combine_learn(b->combine, (uint32_t)b->n);
+	combine_learn(b->combine, others(b, b->calls, b->n));
 	if (rc == 0 && b->wrote)
 		rc = b->ops->note(b->store, b->id);
 	return rc;
@@ -297,5 +308,11 @@ int batch_serve_on(struct batch *b, int64_t deadline)
 
 bool batch_nudge(struct batch *b)
 {
-	return gate_crowded(b->gate) && ready(b) && combine_nudge(b->combine);
+	if (!gate_crowded(b->gate) || !ready(b) || !combine_nudge(b->combine))
+		return false;
+	/* The process that we wake would run its call alone, and our next call would wait for it. If it waits a moment for
+	 * us instead, two processes share each commit. */
+	if (!combine_expected(b->combine))
+		combine_learn(b->combine, 1);
+	return true;
 }

@@ -119,7 +119,7 @@ void combine_answer(struct combine *c, const struct combine_call *call);
 bool combine_crowd(const struct combine *c, uint32_t queue);
 /* After leaving the gate: wakes one process that waits for it. false: no process waits. */
 bool combine_nudge(struct combine *c);
-/* The usual number of calls in recent batches: a holder waits a moment for this many. */
+/* The usual number of calls of other processes in recent batches: a holder waits a moment for this many. */
 uint32_t combine_expected(const struct combine *c);
 void combine_learn(struct combine *c, uint32_t calls);
 

@@ -409,7 +409,13 @@ struct store_counts *gate_counts_at(struct gate *g, const char *path)
 	return counts_in(g->seen);
 }
 
-bool gate_holder(const struct gate *g, struct gate_holder *out)
+struct gate_holder {
+	int64_t pid, ms; /* ms: time since the holder took the gate */
+	char who[160];
+};
+
+/* The holder, if the file names one. */
+static bool gate_holder(const struct gate *g, struct gate_holder *out)
 {
 	char text[TEXT_SIZE];
 	int64_t since;

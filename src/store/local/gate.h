@@ -46,11 +46,6 @@ struct gate {
 	int64_t hurry_until; /* the line did not move: do not wait for it before this time */
 };
 
-struct gate_holder {
-	int64_t pid, ms; /* ms: time since the holder took the gate */
-	char who[160];
-};
-
 /* Opens or creates PATH, with the owner and mode of the file `like`; -errno, -EINVAL if it is not a regular file,
  * -ELOOP if it is a link. */
 int gate_open(struct gate *g, const char *path, const struct stat *like);
@@ -99,8 +94,6 @@ int gate_file(const char *path, const struct stat *like);
 struct store_counts *gate_counts(struct gate *g);
 /* The counters of a gate that is not open, read-only: a write is SIGSEGV. */
 struct store_counts *gate_counts_at(struct gate *g, const char *path);
-/* The holder, if the file names one. */
-bool gate_holder(const struct gate *g, struct gate_holder *out);
 /* Fills in env->err after a timeout: STORE_BUSY, with the name of the holder of `path`. */
 int gate_busy(const struct gate *g, const struct store_env *env, const char *path);
 

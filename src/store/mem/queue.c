@@ -287,23 +287,28 @@ static bool entry_wanted(const struct mem_queue *q, size_t i, const struct entry
 	return e && (!eq->key.n || str_eq(eq->key, e->key)) && entry_in_time(eq, e->at);
 }
 
+/* The index of the oldest entry among the newest eq->last ones. */
+static size_t entry_first(const struct mem_queue *q, const struct entry_query *eq, size_t after,
+			  void *ctx)
+{
+	size_t i = q->n_log, n = 0;
+
+	while (i > after && n < eq->last) {
+		i--;
+		n += entry_wanted(q, i, eq) && entry_counts(eq, &q->log[i]->entry, ctx);
+	}
+	return i;
+}
+
 int mem_queue_entries(struct mem_queue *q, const struct entry_query *eq, size_t after, entry_fn *fn,
 		      void *ctx)
 {
-	size_t skip = 0, i;
 	int rc = 0;
 
-	for (i = after; eq->last && i < q->n_log; i++)
-		skip += entry_wanted(q, i, eq);
-	skip = skip > eq->last ? skip - eq->last : 0;
-	for (i = after; rc == 0 && i < q->n_log; i++) {
-		if (!entry_wanted(q, i, eq))
-			continue;
-		if (skip)
-			skip--;
-		else
+	for (size_t i = eq->last ? entry_first(q, eq, after, ctx) : after; rc == 0 && i < q->n_log;
+	     i++)
+		if (entry_wanted(q, i, eq))
 			rc = fn(&q->log[i]->entry, ctx);
-	}
 	return rc < 0 ? rc : 0;
 }
 

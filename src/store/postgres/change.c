@@ -43,17 +43,20 @@ static int fail_busy(struct pg *s)
 		    "ORDER BY cardinality(pg_blocking_pids(pid)),xact_start LIMIT 1",
 		    &args, &r);
 	*s->base.env.err = err;
-	if (rc == 0 && PQntuples(r))
+	if (rc == 0 && PQntuples(r)) {
+		struct str who = pg_bytes_at(r, 0, 0);
+
 		rc = store_fail(&s->base.env, STORE_BUSY,
 				"try again, or wait longer with --timeout",
 				"%s: %.*s changes the queue (session %lld of the server, for %lld "
 				"ms)",
-				s->place, STRF(pg_bytes_at(r, 0, 0)), (long long)pg_int_at(r, 0, 1),
+				s->place, STRF(who), (long long)pg_int_at(r, 0, 1),
 				(long long)pg_int_at(r, 0, 2));
-	else
+	} else {
 		rc = store_fail(&s->base.env, STORE_BUSY,
 				"try again, or wait longer with --timeout",
 				"%s: another process changes the queue", s->place);
+	}
 	PQclear(r);
 	return rc;
 }
@@ -109,11 +112,11 @@ static int send_settings(struct pg *s, int64_t left_ms)
 		&args);
 }
 
-/* Each lane by itself: for lane IN(2,4) a plan that was made when the table was small reads the whole index. */
-#define DUE(lane)                                                              \
-	"EXISTS(SELECT 1 FROM $S.record WHERE q=$1 AND lane>=2 AND lane=" lane \
-	" AND eligible_at<=b.t)"
-#define ANY_DUE DUE("2") " OR " DUE("4")
+/* Each lane by itself: for a list of lanes a plan that was made when the table was small reads the whole index. */
+#define DUE(lane)                                                     \
+	"EXISTS(SELECT 1 FROM $S.record WHERE q=$1 AND " PG_DUE_LANES \
+	" AND lane=" LANE_TEXT(lane) " AND eligible_at<=b.t)"
+#define ANY_DUE DUE(LANE_LATER) " OR " DUE(LANE_GOING)
 
 /* OFFSET 0 keeps the planner from taking the time before it waits for the lock, and from taking it for every row. pawl.now
  * is for the queries that are read ahead: their answers are good for some time, since a batch takes some. */
@@ -188,13 +191,17 @@ static int send_queue_row(struct pg *s)
 	return pg_send(
 		s,
 		"WITH going AS (DELETE FROM $S.record WHERE q=$1 AND key=ANY(ARRAY(SELECT key FROM "
-		"$S.record WHERE q=$1 AND lane>=2 AND lane=4 AND eligible_at<=$2 AND status IS NULL "
-		"LIMIT 256)) RETURNING key,rev),"
-		"gone AS (DELETE FROM $S.text WHERE q=$1 AND key=ANY(ARRAY(SELECT key FROM going))),"
-		"due AS (UPDATE $S.record SET lane=1 WHERE q=$1 AND key=ANY(ARRAY(SELECT key FROM "
-		"$S.record WHERE q=$1 AND lane>=2 AND lane=2 AND eligible_at<=$2 LIMIT 256)))"
-		"UPDATE $S.queue SET now=$2,seq=$3,floor=greatest($4,(SELECT max(rev) FROM going)),"
-		"tally=$5::bigint[] WHERE q=$1",
+		"$S.record WHERE q=$1 AND " PG_DUE_LANES " AND lane=" LANE_TEXT(
+			LANE_GOING) " AND eligible_at<=$2 AND status IS NULL "
+				    "LIMIT 256)) RETURNING key,rev),"
+				    "gone AS (DELETE FROM $S.text WHERE q=$1 AND key=ANY(ARRAY(SELECT key FROM going))),"
+				    "due AS (UPDATE $S.record SET lane=" LANE_TEXT(
+					    LANE_READY) " WHERE q=$1 AND key=ANY(ARRAY(SELECT key FROM "
+							"$S.record WHERE q=$1 AND " PG_DUE_LANES
+							" AND lane=" LANE_TEXT(
+								LANE_LATER) " AND eligible_at<=$2 LIMIT 256)))"
+									    "UPDATE $S.queue SET now=$2,seq=$3,floor=greatest($4,(SELECT max(rev) FROM going)),"
+									    "tally=$5::bigint[] WHERE q=$1",
 		&args);
 }
 

@@ -28,8 +28,8 @@ const char *const pg_layout[] = {
 	"holder bytea,token bytea,parent bytea,type bytea,labels bytea[],depends bytea[],hot bytea,assignee bytea,"
 	"run bytea,attempts bigint,fence bigint,archived bigint,queue_holder bytea,host bytea,acquired bigint,"
 	"expires bigint,PRIMARY KEY(q,key)) WITH (fillfactor=70)",
-	"CREATE INDEX record_ready ON $S.record(q,class_rank,priority DESC,due_at,updated_at,id_key) WHERE lane=1",
-	"CREATE INDEX record_due ON $S.record(q,lane,eligible_at) WHERE lane>=2",
+	"CREATE INDEX record_ready ON $S.record(q,class_rank,priority DESC,due_at,updated_at,id_key) WHERE lane=" LANE_TEXT(LANE_READY),
+	"CREATE INDEX record_due ON $S.record(q,lane,eligible_at) WHERE " PG_DUE_LANES,
 	"CREATE INDEX record_status ON $S.record(q,status,created_at,id_key) WHERE status IS NOT NULL",
 	"CREATE INDEX record_held ON $S.record(q,token,holder) WHERE holder IS NOT NULL OR token IS NOT NULL",
 	"CREATE INDEX record_parent ON $S.record(q,parent) WHERE parent IS NOT NULL",

@@ -4,7 +4,7 @@
 
 #include "store/postgres/postgres.h"
 
-#define NAME_MAX_BYTES 63 /* PostgreSQL cuts longer identifiers */
+#define IDENTIFIER_MAX 63 /* PostgreSQL cuts longer identifiers */
 
 static int hex(char c)
 {
@@ -145,7 +145,7 @@ int pg_place(struct pg *s, const struct uri *uri)
 	if (!uri_is_clear(uri->text))
 		return fail_unclear(s);
 	s->name = decode(schema.n ? schema : STR("pawl"));
-	if (!s->name || strlen(s->name) > NAME_MAX_BYTES)
+	if (!s->name || strlen(s->name) > IDENTIFIER_MAX)
 		return store_fail(env, STORE_UNSUPPORTED, "for example: schema=pawl",
 				  "the schema of the postgres: URI is not a valid name");
 	if (str_starts(str_c(s->name), STR("pg_")) || !strcmp(s->name, "information_schema"))

@@ -20,14 +20,13 @@
 #include "store/local/batch.h"
 #include "store/store.h"
 
+/* The condition of the index record_due: every lane that has a time. */
+#define PG_DUE_LANES "lane>=" LANE_TEXT(LANE_LATER)
+
 #define PG_VERSION 2     /* of the schema */
 #define PG_OLDEST 130000 /* server */
 #define PG_NET_MS 30000  /* longest silence of a server */
 #define PG_FETCH 256     /* rows of a long answer that are read at once */
-#define PG_HOT_MAX 1048576
-#define PG_LIST_MAX 524288
-#define PG_TASK_MAX 1835008
-#define PG_ANSWER_MAX 16777216
 
 /* A record that the current change has read or written. */
 struct pg_seen {
@@ -300,8 +299,6 @@ int pg_entries(struct store *base, const struct entry_query *q, entry_fn *fn, vo
 int pg_snapshot(struct store *base, bool all, int (*fn)(void *ctx), void *ctx);
 /* Reads `key` by name within a change, with its body. */
 int pg_load(struct pg *s, struct strs keys);
-/* Remembers the rows of `r` (PG_COLS, PG_BODY), and that the other keys are absent; clears `r`. */
-void pg_remember_all(struct pg *s, struct strs keys, PGresult *r);
 int pg_read_begin(struct pg *s);
 int pg_read_end(struct pg *s, int rc);
 

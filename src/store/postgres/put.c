@@ -27,7 +27,7 @@ static void add_copies(struct pg_args *p, const struct record *r)
 	for (int i = 0; i < COLUMN_COPIES; i++) {
 		int64_t n = 0;
 
-		if (column_copies[i].kind == COLUMN_STRING) {
+		if (column_copies[i].kind == FIELD_STR) {
 			pg_bytes_or_null(p, there[i] ? values[i] : STR(""));
 		} else {
 			bool bad = !there[i] || unpack_int(values[i], &n);

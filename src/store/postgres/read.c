@@ -6,6 +6,7 @@
 
 #define ENTRY_MAX (7u << 20)
 #define PAGE 500 /* entries */
+#define PAGE_BACK 100
 
 /* --- time ----------------------------------------------------------------------------------------- */
 
@@ -89,7 +90,8 @@ int pg_snapshot(struct store *base, bool all, int (*fn)(void *ctx), void *ctx)
 
 /* --- one record ----------------------------------------------------------------------------------- */
 
-void pg_remember_all(struct pg *s, struct strs keys, PGresult *r)
+/* Remembers the rows of `r` (PG_COLS, PG_BODY), and that the other keys are absent; clears `r`. */
+static void pg_remember_all(struct pg *s, struct strs keys, PGresult *r)
 {
 	for (size_t i = 0; i < keys.n; i++)
 		pg_remember(s, keys.v[i], NULL, false);
@@ -219,6 +221,24 @@ int pg_tally(struct store *base, int64_t *counts)
 #define OF_KEY " AND key=$6"
 #define IN_TIME " AND at>=$3 AND at<$4"
 
+#define CURSOR_ROOM 24
+
+static struct entry read_row(const PGresult *r, int i, char *cursor, struct buf *data)
+{
+	struct str words[COLUMN_WORDS];
+	struct entry e = { .at = pg_int_at(r, i, 1), .key = pg_bytes_at(r, i, 2) };
+
+	for (int k = 0; k < COLUMN_WORDS; k++)
+		words[k] = pg_bytes_at(r, i, 3 + k);
+	data->n = 0;
+	column_join(column_entry_tags, COLUMN_WORDS, words, pg_bytes_at(r, i, 3 + COLUMN_WORDS),
+		    data);
+	e.data = buf_str(data);
+	snprintf(cursor, CURSOR_ROOM, "%lld", (long long)pg_int_at(r, i, 0));
+	e.cursor = str_c(cursor);
+	return e;
+}
+
 /* 0, 1: stop, or a fault. */
 static int send_entries(const PGresult *r, entry_fn *fn, void *ctx, int64_t *after)
 {
@@ -226,19 +246,10 @@ static int send_entries(const PGresult *r, entry_fn *fn, void *ctx, int64_t *aft
 	int rc = 0;
 
 	for (int i = 0; rc == 0 && i < PQntuples(r); i++) {
-		struct str words[COLUMN_WORDS];
-		char cursor[24];
-		struct entry e = { .at = pg_int_at(r, i, 1), .key = pg_bytes_at(r, i, 2) };
+		char cursor[CURSOR_ROOM];
+		struct entry e = read_row(r, i, cursor, &data);
 
 		*after = pg_int_at(r, i, 0);
-		for (int k = 0; k < COLUMN_WORDS; k++)
-			words[k] = pg_bytes_at(r, i, 3 + k);
-		data.n = 0;
-		column_join(column_entry_tags, COLUMN_WORDS, words,
-			    pg_bytes_at(r, i, 3 + COLUMN_WORDS), &data);
-		e.data = buf_str(&data);
-		snprintf(cursor, sizeof(cursor), "%lld", (long long)*after);
-		e.cursor = str_c(cursor);
 		rc = fn(&e, ctx);
 	}
 	buf_free(&data);
@@ -256,6 +267,11 @@ static const char *entries_sql(const struct entry_query *q)
 			: ENTRY IN_TIME " ORDER BY seq LIMIT $5";
 }
 
+static int64_t most(size_t n)
+{
+	return n > INT64_MAX ? INT64_MAX : (int64_t)n;
+}
+
 static int page(struct pg *s, const struct entry_query *q, int64_t after, PGresult **r)
 {
 	struct pg_args args = { 0 };
@@ -264,15 +280,15 @@ static int page(struct pg *s, const struct entry_query *q, int64_t after, PGresu
 	pg_int(&args, after);
 	pg_int(&args, q->since);
 	pg_int(&args, q->until ? q->until : INT64_MAX);
-	pg_int(&args, !q->last ? PAGE : q->last > INT64_MAX ? INT64_MAX : (int64_t)q->last);
+	pg_int(&args, q->last ? most(q->last) : PAGE);
 	if (q->key.n)
 		pg_bytes(&args, q->key);
 	return pg_ask(s, entries_sql(q), &args, r);
 }
 
 /* The newest entry before `since`, from the end of the log backwards: the cost depends on the time that is asked for,
- * not on the size of the log. */
-static int find_start(struct pg *s, const struct entry_query *q, int64_t *after)
+ * not on the size of the log. If the newest q->last entries are all later, it does not matter which entry that is. */
+static int find_since(struct pg *s, const struct entry_query *q, int64_t *after)
 {
 	struct pg_args args = { 0 };
 	PGresult *r;
@@ -281,10 +297,11 @@ static int find_start(struct pg *s, const struct entry_query *q, int64_t *after)
 	pg_int(&args, s->q);
 	pg_int(&args, *after);
 	pg_int(&args, q->since);
-	rc = pg_ask(
-		s,
-		"SELECT seq FROM $S.log WHERE q=$1 AND seq>$2 AND at<$3 ORDER BY seq DESC LIMIT 1",
-		&args, &r);
+	pg_int(&args, q->last && !q->until ? most(q->last) : INT64_MAX);
+	rc = pg_ask(s,
+		    "SELECT seq FROM (SELECT seq,at FROM $S.log WHERE q=$1 AND seq>$2 "
+		    "ORDER BY seq DESC LIMIT $4) x WHERE at<$3 ORDER BY seq DESC LIMIT 1",
+		    &args, &r);
 	if (rc < 0)
 		return rc;
 	if (PQntuples(r))
@@ -293,19 +310,88 @@ static int find_start(struct pg *s, const struct entry_query *q, int64_t *after)
 	return 0;
 }
 
-static int read_entries(struct pg *s, const struct entry_query *q, int64_t after, entry_fn *fn,
+/* --- the newest entries that count ---------------------------------------------------------------- */
+
+/* The entries before `before`, the newest first. */
+static int page_back(struct pg *s, const struct entry_query *q, int64_t after, int64_t before,
+		     PGresult **r)
+{
+	struct pg_args args = { 0 };
+
+	pg_int(&args, s->q);
+	pg_int(&args, after);
+	pg_int(&args, before);
+	pg_int(&args, q->until ? q->until : INT64_MAX);
+	pg_int(&args, PAGE_BACK);
+	if (q->key.n)
+		pg_bytes(&args, q->key);
+	return pg_ask(s,
+		      q->key.n ? ENTRY " AND seq<$3 AND at<$4" OF_KEY " ORDER BY seq DESC LIMIT $5"
+			       : ENTRY " AND seq<$3 AND at<$4 ORDER BY seq DESC LIMIT $5",
+		      &args, r);
+}
+
+/* Counts the entries of the page, and moves *before to the last one that it looked at. true: the answer begins after
+ * that entry. */
+static bool count_back(const PGresult *r, const struct entry_query *q, void *ctx, size_t *n,
+		       int64_t *before)
+{
+	struct buf data = BUF_MAX(ENTRY_MAX);
+	bool found = false;
+
+	for (int i = 0; !found && i < PQntuples(r); i++) {
+		char cursor[CURSOR_ROOM];
+		struct entry e = read_row(r, i, cursor, &data);
+
+		*before = pg_int_at(r, i, 0);
+		found = *n == q->last || (e.at < q->since && !q->unordered);
+		*n += !found && entry_in_time(q, e.at) && entry_counts(q, &e, ctx);
+	}
+	buf_free(&data);
+	return found;
+}
+
+static int find_counted(struct pg *s, const struct entry_query *q, void *ctx, int64_t *after)
+{
+	int64_t before = INT64_MAX;
+	bool found = false, more = true;
+	size_t n = 0;
+
+	while (!found && more) {
+		PGresult *r;
+		int rc = page_back(s, q, *after, before, &r);
+
+		if (rc < 0)
+			return rc;
+		more = PQntuples(r) == PAGE_BACK;
+		found = count_back(r, q, ctx, &n, &before);
+		PQclear(r);
+	}
+	if (found)
+		*after = before;
+	return 0;
+}
+
+static int read_entries(struct pg *s, const struct entry_query *asked, int64_t after, entry_fn *fn,
 			void *ctx)
 {
+	struct entry_query q = *asked;
 	bool more = true;
-	int rc = q->since && !q->key.n && !q->unordered ? find_start(s, q, &after) : 0;
+	int rc = 0;
 
+	if (q.last && q.counts) {
+		rc = find_counted(s, &q, ctx, &after);
+		q.last = 0; /* all that follow */
+	} else if (q.since && !q.key.n && !q.unordered) {
+		rc = find_since(s, &q, &after);
+	}
 	while (rc == 0 && more) {
 		PGresult *r;
 
-		rc = page(s, q, after, &r);
+		rc = page(s, &q, after, &r);
 		if (rc < 0)
 			break;
-		more = !q->last && PQntuples(r) == PAGE;
+		more = !q.last && PQntuples(r) == PAGE;
 		rc = send_entries(r, fn, ctx, &after);
 		PQclear(r);
 	}

@@ -1,7 +1,7 @@
 /* Reads a record from its row, and remembers the records of a change. */
 #include "store/postgres/postgres.h"
 
-#define BODY_MAX (17u << 20) /* more than PG_ANSWER_MAX */
+#define BODY_MAX (17u << 20) /* PG_JOIN reads at most 16 MiB */
 
 static struct str copy(const PGresult *r, int row, int col, struct arena *a)
 {

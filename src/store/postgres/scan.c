@@ -48,10 +48,13 @@ struct scan {
 
 /* --- conditions ----------------------------------------------------------------------------------- */
 
+#define READY_LANE "r.lane=" LANE_TEXT(LANE_READY)
+#define DUE_LANES "r." PG_DUE_LANES
+
 /* The lanes whose eligible_at decides: "2,3". */
 static const char *timed(const struct query *q, char out[16])
 {
-	int n = snprintf(out, 16, "2");
+	int n = snprintf(out, 16, LANE_TEXT(LANE_LATER));
 
 	for (int lane = LANE_WAITING; lane <= LANE_BOTH; lane++)
 		if (lane_waits(lane) && q->waiting & LANE_BIT(lane))
@@ -59,10 +62,10 @@ static const char *timed(const struct query *q, char out[16])
 	return out;
 }
 
-/* The lanes of waiting tasks whose time does not matter; 0: there are none. */
+/* The lanes of waiting tasks whose time does not matter. No row has LANE_NONE: it is NULL. */
 static const char *untimed(const struct query *q, char out[16])
 {
-	int n = snprintf(out, 16, "0");
+	int n = snprintf(out, 16, LANE_TEXT(LANE_NONE));
 
 	for (int lane = LANE_WAITING; lane <= LANE_BOTH; lane++)
 		if (lane_waits(lane) && !(q->waiting & LANE_BIT(lane)))
@@ -141,9 +144,9 @@ static void ranges_eligible(struct scan *c)
 {
 	char lanes[16];
 
-	range(c, true, "r.lane=1");
+	range(c, true, READY_LANE);
 	range(c, false,
-	      arena_printf(&c->a, "r.lane>=2 AND r.lane IN(%s) AND r.eligible_at<=" NOW,
+	      arena_printf(&c->a, DUE_LANES " AND r.lane IN(%s) AND r.eligible_at<=" NOW,
 			   timed(c->q, lanes))
 		      .p);
 }
@@ -153,10 +156,11 @@ static void ranges_waiting(struct scan *c)
 	char lanes[16];
 
 	range(c, true,
-	      arena_printf(&c->a, "r.lane>=2 AND r.lane IN(%s) AND r.eligible_at>" NOW,
+	      arena_printf(&c->a, DUE_LANES " AND r.lane IN(%s) AND r.eligible_at>" NOW,
 			   timed(c->q, lanes))
 		      .p);
-	range(c, false, arena_printf(&c->a, "r.lane>=2 AND r.lane IN(%s)", untimed(c->q, lanes)).p);
+	range(c, false,
+	      arena_printf(&c->a, DUE_LANES " AND r.lane IN(%s)", untimed(c->q, lanes)).p);
 	range(c, false, "r.lane IS NULL AND r.status IS NOT NULL AND r.holder IS NOT NULL");
 }
 
@@ -165,12 +169,12 @@ static void ranges_later(struct scan *c)
 	char lanes[16];
 
 	range(c, true,
-	      arena_printf(&c->a, "r.lane>=2 AND r.lane IN(%s) AND r.eligible_at>" NOW,
+	      arena_printf(&c->a, DUE_LANES " AND r.lane IN(%s) AND r.eligible_at>" NOW,
 			   timed(c->q, lanes))
 		      .p);
 }
 
-#define NOT_GONE "(r.lane IS DISTINCT FROM 4 OR r.eligible_at>" NOW ")"
+#define NOT_GONE "(r.lane IS DISTINCT FROM " LANE_TEXT(LANE_GOING) " OR r.eligible_at>" NOW ")"
 
 /* The first tasks of each status by age, then the first of these. */
 static void ranges_all(struct scan *c)
@@ -428,10 +432,10 @@ void pg_scan_keys(struct pg *s, const struct query *q, int n, struct pg_args *ar
 	limit = args->n;
 	add_statuses(q, &c.more);
 	add_conditions(&c, NULL, STR(""));
-	key_branch(&c, "r.lane=1", n, limit);
+	key_branch(&c, READY_LANE, n, limit);
 	buf_addf(&c.sql, " UNION ALL ");
 	key_branch(&c,
-		   arena_printf(&c.a, "r.lane>=2 AND r.lane IN(%s) AND r.eligible_at<=" LOCK_NOW,
+		   arena_printf(&c.a, DUE_LANES " AND r.lane IN(%s) AND r.eligible_at<=" LOCK_NOW,
 				timed(q, lanes))
 			   .p,
 		   n, limit);

@@ -152,6 +152,7 @@ static int find_queue(struct pg *s, int64_t *version)
 {
 	struct pg_args args = { 0 };
 	PGresult *r;
+	struct str id;
 	int rc;
 
 	pg_bytes(&args, queue_name(s));
@@ -168,7 +169,8 @@ static int find_queue(struct pg *s, int64_t *version)
 	*version = pg_int_at(r, 0, 0);
 	rc = PQgetisnull(r, 0, 1);
 	s->q = pg_int_at(r, 0, 1);
-	snprintf(s->id, sizeof(s->id), "%.*s", STRF(pg_bytes_at(r, 0, 3)));
+	id = pg_bytes_at(r, 0, 3);
+	snprintf(s->id, sizeof(s->id), "%.*s", STRF(id));
 	if (rc == 0)
 		pg_clock_set(s, pg_int_at(r, 0, 2));
 	PQclear(r);

@@ -160,6 +160,20 @@ static int stands_after(struct sq *s)
 	return rc;
 }
 
+static uint32_t data_version(struct sq *s)
+{
+	uint32_t version = 0;
+
+	sqlite3_file_control(s->db, "main", SQLITE_FCNTL_DATA_VERSION, &version);
+	return version;
+}
+
+/* After our own commit, of which next_due knows every record. */
+static void keep_due(struct sq *s)
+{
+	s->due_version = data_version(s);
+}
+
 static int commit(struct sq *s)
 {
 	int rc = settle_folder(s);
@@ -179,6 +193,7 @@ static int commit(struct sq *s)
 	if (rc < 0)
 		return rc;
 	s->commits++;
+	keep_due(s);
 	gate_mark(&s->gate, false);
 	return 0;
 }
@@ -201,38 +216,81 @@ static int still_ours(struct sq *s, sqlite3_stmt *st)
 	return sq_version_check(s);
 }
 
-static int find_due(struct sq *s, struct due *out)
+/* A queue that was discarded has no name. */
+static int check_queue(struct sq *s)
 {
 	sqlite3_stmt *st;
-	int rc = sq_take(
-		s,
-		"SELECT (SELECT count(*) FROM (SELECT 1 FROM record WHERE q=?1 AND lane=2 AND wake<=?2 LIMIT ?3)),"
-		"EXISTS(SELECT 1 FROM record WHERE q=?1 AND lane=3 AND wake>0 AND wake<=?2)OR "
-		"EXISTS(SELECT 1 FROM record WHERE q=?1 AND lane=5 AND wake>0 AND wake<=?2)OR "
-		"EXISTS(SELECT 1 FROM record WHERE q=?1 AND lane=6 AND wake>0 AND wake<=?2),"
-		"EXISTS(SELECT 1 FROM record WHERE q=?1 AND lane=4 AND wake<=?2),"
-		"(SELECT name IS NULL FROM queue WHERE n=?1)",
-		&st);
-	bool discarded;
+	int rc = sq_take(s, "SELECT name FROM queue WHERE n=? AND name NOT NULL", &st);
 
 	if (rc < 0)
 		return rc;
 	sqlite3_bind_int64(st, 1, s->q);
-	sqlite3_bind_int64(st, 2, s->now);
-	sqlite3_bind_int(st, 3, MANY_DUE);
 	rc = sq_step(s, st);
-	*out = (struct due){ .later = sqlite3_column_int64(st, 0),
-			     .waiting = sqlite3_column_int(st, 1),
-			     .going = sqlite3_column_int(st, 2) };
-	discarded = sqlite3_column_int(st, 3);
-	if (rc >= 0)
-		rc = still_ours(s, st);
 	sq_give(s, st);
-	if (rc >= 0 && discarded)
+	if (rc == SQLITE_DONE)
 		return store_fail(&s->base.env, STORE_ABSENT, "pawl init",
 				  "another process removed the queue from %s while it was open",
 				  s->path);
 	return rc < 0 ? rc : 0;
+}
+
+/* Counts the due records of this lane, at most `most`, and learns the time of the next one. */
+static int count_due(struct sq *s, int lane, int most, int64_t *n)
+{
+	sqlite3_stmt *st;
+	int64_t wake = 0;
+	int rc = sq_take(
+		s,
+		"SELECT wake FROM record INDEXED BY record_lane WHERE q=? AND lane=? AND wake>0 ORDER BY wake LIMIT ?",
+		&st);
+
+	if (rc < 0)
+		return rc;
+	sqlite3_bind_int64(st, 1, s->q);
+	sqlite3_bind_int(st, 2, lane);
+	sqlite3_bind_int(st, 3, most);
+	while ((rc = sq_step(s, st)) == SQLITE_ROW) {
+		wake = sqlite3_column_int64(st, 0);
+		if (wake > s->now)
+			break;
+		++*n;
+	}
+	if (rc == SQLITE_ROW && wake < s->next_due)
+		s->next_due = wake;
+	if (rc >= 0)
+		rc = still_ours(s, st);
+	sq_give(s, st);
+	return rc < 0 ? rc : 0;
+}
+
+static int look_for_due(struct sq *s, struct due *out)
+{
+	int64_t waiting = 0, going = 0;
+	int rc = check_queue(s);
+
+	s->next_due = INT64_MAX;
+	if (rc == 0)
+		rc = count_due(s, LANE_LATER, MANY_DUE, &out->later);
+	for (int lane = LANE_WAITING; rc == 0 && lane <= LANE_BOTH; lane++)
+		if (lane_waits(lane))
+			rc = count_due(s, lane, 1, &waiting);
+	if (rc == 0)
+		rc = count_due(s, LANE_GOING, 1, &going);
+	out->waiting = waiting;
+	out->going = going;
+	if (rc || out->later || waiting || going)
+		s->next_due = 0;
+	keep_due(s);
+	return rc;
+}
+
+/* While no other process has changed the database, nothing is due before the time that we know, and the queue exists. */
+static int find_due(struct sq *s, struct due *out)
+{
+	*out = (struct due){ 0 };
+	if (s->now < s->next_due && data_version(s) == s->due_version)
+		return 0;
+	return look_for_due(s, out);
 }
 
 static int promote(struct sq *s, const char *sql)
@@ -254,8 +312,9 @@ static int sweep(struct sq *s, struct arena *a)
 	sqlite3_stmt *st;
 	int rc = sq_take(
 		s,
-		"SELECT key FROM record INDEXED BY record_lane WHERE q=?1 AND lane=4 AND wake<=?2"
-		" ORDER BY wake LIMIT 256",
+		"SELECT key FROM record INDEXED BY record_lane WHERE q=?1 AND lane=" LANE_TEXT(
+			LANE_GOING) " AND wake<=?2"
+				    " ORDER BY wake LIMIT 256",
 		&st);
 
 	if (rc < 0)
@@ -277,12 +336,14 @@ static int tidy(struct sq *s, struct due *due, struct arena *a)
 
 	s->n_seen = 0;
 	if (due->later)
-		rc = promote(s,
-			     "UPDATE record SET lane=1,wake=0 WHERE q=?1 AND lane=2 AND wake<=?2");
-	if (rc == 0 && due->waiting)
 		rc = promote(
 			s,
-			"UPDATE record SET wake=0 WHERE q=?1 AND lane IN(3,5,6)AND wake>0 AND wake<=?2");
+			"UPDATE record SET lane=" LANE_TEXT(LANE_READY) ",wake=0 WHERE q=?1 AND lane=" LANE_TEXT(
+				LANE_LATER) " AND wake<=?2");
+	if (rc == 0 && due->waiting)
+		rc = promote(s,
+			     "UPDATE record SET wake=0 WHERE q=?1 AND lane IN(" LANES_WAITING_TEXT
+			     ")AND wake>0 AND wake<=?2");
 	if (rc == 0 && due->going)
 		rc = sweep(s, a);
 	*due = (struct due){ 0 };

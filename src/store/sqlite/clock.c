@@ -12,7 +12,9 @@ static int read_anchor(struct sq *s, struct anchor *out)
 		return rc;
 	rc = sq_step(s, st);
 	if (rc == SQLITE_ROW) {
-		snprintf(out->boot_id, sizeof(out->boot_id), "%.*s", STRF(sq_column(st, 0)));
+		struct str boot_id = sq_column(st, 0);
+
+		snprintf(out->boot_id, sizeof(out->boot_id), "%.*s", STRF(boot_id));
 		out->wall = sqlite3_column_int64(st, 1);
 		out->boot = sqlite3_column_int64(st, 2);
 	}
@@ -76,8 +78,10 @@ static int idle(struct sq *s, bool *out)
 		s,
 		"SELECT NOT EXISTS(SELECT 1 FROM record INDEXED BY record_held"
 		" WHERE holder IS NOT NULL OR token IS NOT NULL) AND NOT EXISTS(SELECT 1 FROM queue n"
-		" WHERE EXISTS(SELECT 1 FROM record r INDEXED BY record_lane WHERE r.q=n.n AND r.lane IN (2,4))"
-		" OR EXISTS(SELECT 1 FROM record r INDEXED BY record_lane WHERE r.q=n.n AND r.lane IN (3,5,6)"
+		" WHERE EXISTS(SELECT 1 FROM record r INDEXED BY record_lane WHERE r.q=n.n AND r.lane IN (" LANES_TIMED_TEXT
+		"))"
+		" OR EXISTS(SELECT 1 FROM record r INDEXED BY record_lane WHERE r.q=n.n AND r.lane IN (" LANES_WAITING_TEXT
+		")"
 		" AND r.eligible_at>0))",
 		&n);
 

@@ -85,19 +85,19 @@ bool sq_list_next(struct str *json, char **room, struct str *item)
 /* --- copies --------------------------------------------------------------------------------------- */
 
 /* The text lives in `a`: if SQLite made its own copy and ran out of memory, no one would notice. */
-static void bind_copy(sqlite3_stmt *st, int i, enum column_kind kind, struct str value,
+static void bind_copy(sqlite3_stmt *st, int i, enum field_kind kind, struct str value,
 		      struct arena *a)
 {
 	int64_t n;
 
-	if (kind == COLUMN_STRING)
+	if (kind == FIELD_STR)
 		sq_bind(st, i, value);
 	else if (unpack_int(value, &n))
 		sqlite3_bind_null(st, i);
-	else if (kind == COLUMN_INTEGER)
-		sqlite3_bind_int64(st, i, n);
-	else
+	else if (kind == FIELD_TIME)
 		sq_bind(st, i, when_text(a, n));
+	else
+		sqlite3_bind_int64(st, i, n);
 }
 
 void sq_bind_copies(sqlite3_stmt *st, int i, const struct record *r, struct arena *a)
@@ -153,24 +153,24 @@ static void result_time(sqlite3_context *ctx, int64_t ms)
 	arena_free(&a);
 }
 
-/* packed(bytes, tag, kind): the field with this tag. */
+/* packed(bytes, name): the field of a task with this name (core/task.def). */
 static void sql_field(sqlite3_context *ctx, int n, sqlite3_value **v)
 {
-	enum column_kind kind = (enum column_kind)sqlite3_value_int(v[2]);
+	const struct field *f = field_find(blob_of(v[1]));
 	struct str value;
 	int64_t number;
 
 	(void)n;
-	if (!find_field(blob_of(v[0]), sqlite3_value_int(v[1]), &value))
+	if (!f || !find_field(blob_of(v[0]), f->tag, &value))
 		return;
-	if (kind == COLUMN_STRING)
+	if (f->kind == FIELD_STR)
 		sqlite3_result_text64(ctx, value.p, value.n, SQLITE_TRANSIENT, SQLITE_UTF8);
 	else if (unpack_int(value, &number))
 		return;
-	else if (kind == COLUMN_INTEGER)
-		sqlite3_result_int64(ctx, number);
-	else
+	else if (f->kind == FIELD_TIME)
 		result_time(ctx, number);
+	else
+		sqlite3_result_int64(ctx, number);
 }
 
 static const struct {
@@ -179,7 +179,7 @@ static const struct {
 	int args;
 } functions[] = {
 	{ "id_key", sql_id_key, 1 },
-	{ "packed", sql_field, 3 },
+	{ "packed", sql_field, 2 },
 };
 
 void sq_functions(struct sq *s, bool on)

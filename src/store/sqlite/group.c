@@ -70,7 +70,7 @@ static int make_durable(struct store *base)
 	return sq_make_durable(sq_of(base));
 }
 
-const struct batch_ops sq_group = {
+static const struct batch_ops sq_group = {
 	.open = open_slots,
 	.prepare = prepare,
 	.now = now,

@@ -8,12 +8,12 @@
 	"," SQ_UP_TO(task, 1048576) "," SQ_UP_TO(agent, 1048576) "," SQ_UP_TO( \
 		run, 1048576) "," SQ_UP_TO(text, 1048576) "," SQ_UP_TO(rest, 1048576)
 #define ENTRY_MAX (7u << 20)
-#define IN_TIME " AND at>=?5 AND at<?6"
-#define EVENTS "SELECT seq,at,key," SQ_ENTRY " FROM event NOT INDEXED WHERE q=?1 AND seq>?2" IN_TIME
-#define EVENTS_OF                     \
-	"SELECT seq,at,key," SQ_ENTRY \
-	" FROM event INDEXED BY event_key WHERE q=?1 AND key=?3 AND seq>?2" IN_TIME
-#define LAST(select) "SELECT * FROM (" select " ORDER BY seq DESC LIMIT ?4) ORDER BY seq"
+#define ALL " FROM event NOT INDEXED WHERE q=?1 AND seq>?2"
+#define OF_KEY " FROM event INDEXED BY event_key WHERE q=?1 AND seq>?2 AND key=?3"
+#define PLACE "SELECT seq,at"
+#define ENTRY "SELECT seq,at,key," SQ_ENTRY
+#define FORTH " AND at>=?4 AND at<?5 ORDER BY seq"
+#define BACK " ORDER BY seq DESC"
 
 static struct str read_entry(sqlite3_stmt *st, int first, struct buf *out)
 {
@@ -27,116 +27,90 @@ static struct str read_entry(sqlite3_stmt *st, int first, struct buf *out)
 	return buf_str(out);
 }
 
-static int send_entries(struct sq *s, sqlite3_stmt *st, entry_fn *fn, void *ctx)
+#define CURSOR_ROOM 24
+
+static struct entry read_row(sqlite3_stmt *st, char *cursor, struct buf *data)
 {
+	struct entry e = { .at = sqlite3_column_int64(st, 1),
+			   .key = sq_column(st, 2),
+			   .data = read_entry(st, 3, data) };
+
+	snprintf(cursor, CURSOR_ROOM, "%lld", sqlite3_column_int64(st, 0));
+	e.cursor = str_c(cursor);
+	return e;
+}
+
+static int take_query(struct sq *s, const char *sql, const struct entry_query *q, int64_t after,
+		      sqlite3_stmt **st)
+{
+	int rc = sq_take(s, sql, st);
+
+	if (rc < 0)
+		return rc;
+	sqlite3_bind_int64(*st, 1, s->q);
+	sqlite3_bind_int64(*st, 2, after);
+	if (q->key.n)
+		sq_bind(*st, 3, q->key);
+	return 0;
+}
+
+/* From the end of the log backwards: the cost depends on the number of entries and on the time that are asked for, not
+ * on the size of the log. Moves *after to the entry before the answer. */
+static int find_start(struct sq *s, const struct entry_query *q, void *ctx, int64_t *after)
+{
+	bool judges = q->last && q->counts;
 	struct buf data = BUF_MAX(ENTRY_MAX);
-	int rc;
+	sqlite3_stmt *st;
+	size_t n = 0;
+	int rc = q->key.n ? take_query(s, judges ? ENTRY OF_KEY BACK : PLACE OF_KEY BACK, q, *after,
+				       &st)
+			  : take_query(s, judges ? ENTRY ALL BACK : PLACE ALL BACK, q, *after, &st);
 
+	if (rc < 0)
+		return rc;
 	while ((rc = sq_step(s, st)) == SQLITE_ROW) {
-		char cursor[24];
-		struct entry e = { .at = sqlite3_column_int64(st, 1),
-				   .key = sq_column(st, 2),
-				   .data = read_entry(st, 3, &data) };
+		int64_t seq = sqlite3_column_int64(st, 0), at = sqlite3_column_int64(st, 1);
+		bool full = q->last && n == q->last;
 
-		snprintf(cursor, sizeof(cursor), "%lld", sqlite3_column_int64(st, 0));
-		e.cursor = str_c(cursor);
-		rc = fn(&e, ctx);
-		if (rc)
+		if (full || (at < q->since && !q->unordered)) {
+			*after = seq;
 			break;
+		}
+		if (entry_in_time(q, at)) {
+			char cursor[CURSOR_ROOM];
+			struct entry e = judges ? read_row(st, cursor, &data)
+						: (struct entry){ .at = at };
+
+			n += !judges || entry_counts(q, &e, ctx);
+		}
 	}
+	sq_give(s, st);
 	buf_free(&data);
 	return rc < 0 ? rc : 0;
 }
 
-static int64_t most(const struct entry_query *q)
+static int send_entries(struct sq *s, const struct entry_query *q, int64_t after, entry_fn *fn,
+			void *ctx)
 {
-	return q->last > INT64_MAX ? INT64_MAX : (int64_t)q->last;
-}
-
-/* The newest entry before `since`, from the end of the log backwards: the cost depends on the time that is asked for,
- * not on the size of the log. */
-static int find_start(struct sq *s, const struct entry_query *q, int64_t *after)
-{
+	struct buf data = BUF_MAX(ENTRY_MAX);
 	sqlite3_stmt *st;
-	int rc = sq_take(
-		s,
-		"SELECT seq FROM event NOT INDEXED WHERE q=?1 AND seq>?2 AND at<?3 ORDER BY seq DESC LIMIT 1",
-		&st);
+	int rc = take_query(s, q->key.n ? ENTRY OF_KEY FORTH : ENTRY ALL FORTH, q, after, &st);
 
 	if (rc < 0)
 		return rc;
-	sqlite3_bind_int64(st, 1, s->q);
-	sqlite3_bind_int64(st, 2, *after);
-	sqlite3_bind_int64(st, 3, q->since);
-	rc = sq_step(s, st);
-	if (rc == SQLITE_ROW)
-		*after = sqlite3_column_int64(st, 0);
+	sqlite3_bind_int64(st, 4, q->since);
+	sqlite3_bind_int64(st, 5, q->until ? q->until : INT64_MAX);
+	while ((rc = sq_step(s, st)) == SQLITE_ROW) {
+		char cursor[CURSOR_ROOM];
+		struct entry e = read_row(st, cursor, &data);
+
+		rc = fn(&e, ctx);
+		if (rc)
+			break;
+	}
 	sq_give(s, st);
+	buf_free(&data);
 	return rc < 0 ? rc : 0;
-}
-
-/* The entry before the newest q->last ones of a record, by its index alone: reading them in order then needs no
- * sorter. */
-static int find_last(struct sq *s, const struct entry_query *q, int64_t *after)
-{
-	sqlite3_stmt *st;
-	int rc = sq_take(
-		s,
-		"SELECT seq FROM event INDEXED BY event_key WHERE q=?1 AND key=?3 AND seq>?2 ORDER BY seq DESC LIMIT 1 OFFSET ?4",
-		&st);
-
-	if (rc < 0)
-		return rc;
-	sqlite3_bind_int64(st, 1, s->q);
-	sqlite3_bind_int64(st, 2, *after);
-	sq_bind(st, 3, q->key);
-	sqlite3_bind_int64(st, 4, most(q));
-	rc = sq_step(s, st);
-	if (rc == SQLITE_ROW)
-		*after = sqlite3_column_int64(st, 0);
-	sq_give(s, st);
-	return rc < 0 ? rc : 0;
-}
-
-/* All entries that match, or with `last` only the newest ones. */
-static int read_entries(struct sq *s, const struct entry_query *q, int64_t after, bool last,
-			entry_fn *fn, void *ctx)
-{
-	sqlite3_stmt *st;
-	int rc;
-
-	if (q->key.n)
-		rc = sq_take(s, last ? LAST(EVENTS_OF) : EVENTS_OF " ORDER BY seq", &st);
-	else
-		rc = sq_take(s, last ? LAST(EVENTS) : EVENTS " ORDER BY seq", &st);
-	if (rc < 0)
-		return rc;
-	sqlite3_bind_int64(st, 1, s->q);
-	sqlite3_bind_int64(st, 2, after);
-	if (q->key.n)
-		sq_bind(st, 3, q->key);
-	if (last)
-		sqlite3_bind_int64(st, 4, most(q));
-	sqlite3_bind_int64(st, 5, q->since);
-	sqlite3_bind_int64(st, 6, q->until ? q->until : INT64_MAX);
-	rc = send_entries(s, st, fn, ctx);
-	sq_give(s, st);
-	return rc;
-}
-
-/* In one transaction, so that no entry comes between the two steps. */
-static int read_last_entries(struct sq *s, const struct entry_query *q, int64_t after, entry_fn *fn,
-			     void *ctx)
-{
-	int rc = sq_read_begin(s);
-
-	if (rc < 0)
-		return rc;
-	rc = find_last(s, q, &after);
-	if (rc == 0)
-		rc = read_entries(s, q, after, false, fn, ctx);
-	sq_read_end(s);
-	return rc;
 }
 
 int sq_entries(struct store *base, const struct entry_query *q, entry_fn *fn, void *ctx)
@@ -150,11 +124,13 @@ int sq_entries(struct store *base, const struct entry_query *q, entry_fn *fn, vo
 	if (q->after.n && (!str_to_i64(q->after, &after) || after < 0))
 		return store_fail(&base->env, STORE_UNSUPPORTED, NULL,
 				  "'%.*s' is not a cursor of this store", STRF(q->after));
-	if (q->since && !q->key.n && !q->unordered)
-		rc = find_start(s, q, &after);
+	rc = sq_read_begin(s); /* so that no entry comes between the two steps */
 	if (rc < 0)
 		return rc;
-	if (q->last && q->key.n && !q->since && !q->until)
-		return read_last_entries(s, q, after, fn, ctx);
-	return read_entries(s, q, after, q->last > 0, fn, ctx);
+	if (q->last || (q->since && !q->unordered))
+		rc = find_start(s, q, ctx, &after);
+	if (rc == 0)
+		rc = send_entries(s, q, after, fn, ctx);
+	sq_read_end(s);
+	return rc;
 }

@@ -17,10 +17,11 @@
 #define HOT "CASE WHEN key GLOB'task/*'OR key GLOB'lock/*'THEN hot END"
 
 #define BAD_STATUS "status NOT NULL AND(typeof(status)<>'integer'OR status NOT BETWEEN 1 AND 15)"
-#define STATUS_IN_TASK "CASE WHEN key GLOB'task/*'THEN packed(hot,5,1)END"
+#define STATUS_IN_TASK "CASE WHEN key GLOB'task/*'THEN packed(hot,'status')END"
 
-#define WAKE                                                                                           \
-	"CASE WHEN lane IN(2,4)THEN eligible_at WHEN lane IN(3,5,6)AND wake IS eligible_at THEN wake " \
+#define WAKE                                                                                       \
+	"CASE WHEN lane IN(" LANES_TIMED_TEXT ")THEN eligible_at WHEN lane IN(" LANES_WAITING_TEXT \
+	")AND wake IS eligible_at THEN wake "                                                      \
 	"ELSE 0 END"
 
 /* `depends` is JSON that another program may have broken. */
@@ -41,13 +42,13 @@
 #define ORPHANS "rid NOT IN(SELECT rid FROM record)"
 #define LARGE SIZE ">1835008 AND rid IN(SELECT rid FROM record WHERE status NOT NULL)"
 
-#define COPIES_DIFFER                                                                           \
-	"id_key IS NOT id_key(id)OR assignee IS NOT packed(h,18,0)OR run IS NOT packed(h,19,0)" \
-	"OR attempts IS NOT packed(h,24,1)OR fence IS NOT packed(h,26,1)"                       \
-	"OR archived IS NOT packed(h,34,2)"                                                     \
-	"OR(holder IS NULL AND queue_holder IS NOT packed(h,40,0))"                             \
-	"OR host IS NOT packed(h,41,0)OR acquired IS NOT packed(h,43,2)"                        \
-	"OR expires IS NOT packed(h,44,2)"
+#define COPIES_DIFFER                                                                                        \
+	"id_key IS NOT id_key(id)OR assignee IS NOT packed(h,'assignee')OR run IS NOT packed(h,'agent_run')" \
+	"OR attempts IS NOT packed(h,'attempts')OR fence IS NOT packed(h,'fence')"                           \
+	"OR archived IS NOT packed(h,'archived_at')"                                                         \
+	"OR(holder IS NULL AND queue_holder IS NOT packed(h,'holder'))"                                      \
+	"OR host IS NOT packed(h,'host')OR acquired IS NOT packed(h,'acquired_at')"                          \
+	"OR expires IS NOT packed(h,'expires_at')"
 
 const struct sq_rule sq_rules[] = {
 	{ "statuses", "SELECT count(*)FROM record WHERE " BAD_STATUS,
@@ -88,10 +89,10 @@ const struct sq_rule sq_rules[] = {
 	  " h FROM record)WHERE rid=r AND(" COPIES_DIFFER ")",
 	  "the views show the same values as pawl",
 	  "the views show other values than pawl for some tasks", "write these values again", NULL,
-	  "UPDATE record SET id_key=id_key(id),assignee=packed(h,18,0),run=packed(h,19,0),"
-	  "attempts=packed(h,24,1),fence=packed(h,26,1),archived=packed(h,34,2),"
-	  "queue_holder=CASE WHEN holder IS NULL THEN packed(h,40,0)END,host=packed(h,41,0),"
-	  "acquired=packed(h,43,2),expires=packed(h,44,2)"
+	  "UPDATE record SET id_key=id_key(id),assignee=packed(h,'assignee'),run=packed(h,'agent_run'),"
+	  "attempts=packed(h,'attempts'),fence=packed(h,'fence'),archived=packed(h,'archived_at'),"
+	  "queue_holder=CASE WHEN holder IS NULL THEN packed(h,'holder')END,host=packed(h,'host'),"
+	  "acquired=packed(h,'acquired_at'),expires=packed(h,'expires_at')"
 	  "FROM(SELECT rid r," HOT " h FROM record)WHERE rid=r AND(" COPIES_DIFFER ")" },
 	{ 0 },
 };

@@ -397,6 +397,8 @@ int sq_put(struct sq *s, const struct record *r)
 	sq_row_forget(s, r->key);
 	if (r->ix.lane == LANE_LATER && r->ix.eligible_at <= s->now)
 		s->all_promoted = false;
+	if (wake(s, &r->ix) > 0 && wake(s, &r->ix) < s->next_due)
+		s->next_due = wake(s, &r->ix);
 	if (rc == 0 && index_gone(&old.rec->ix, s->now)) { /* its body must not reappear */
 		rc = sq_drop(s, r->key);
 		if (rc == 0)

@@ -171,7 +171,8 @@ static int add_eligible(struct scan *c)
 
 	if (rc == 0 && !(c->s->changing && c->s->all_promoted))
 		rc = source_add(c, "record INDEXED BY record_lane",
-				"q=?1 AND lane=2 AND wake<=?3" BY_RANK, &st);
+				"q=?1 AND lane=" LANE_TEXT(LANE_LATER) " AND wake<=?3" BY_RANK,
+				&st);
 	for (int lane = LANE_WAITING; rc == 0 && lane <= LANE_BOTH; lane++) {
 		if (!lane_waits(lane) || !(c->q->waiting & LANE_BIT(lane)))
 			continue;
@@ -186,7 +187,7 @@ static int add_later(struct scan *c)
 {
 	sqlite3_stmt *st;
 	int rc = source_add(c, "record INDEXED BY record_lane",
-			    "q=?1 AND lane=2 AND wake>?3" BY_DUE, &st);
+			    "q=?1 AND lane=" LANE_TEXT(LANE_LATER) " AND wake>?3" BY_DUE, &st);
 
 	for (int lane = LANE_WAITING; rc == 0 && lane <= LANE_BOTH; lane++)
 		if (lane_waits(lane) && c->q->waiting & LANE_BIT(lane))
@@ -200,7 +201,7 @@ static int add_waiting(struct scan *c)
 {
 	sqlite3_stmt *st;
 	int rc = source_add(c, "record INDEXED BY record_lane",
-			    "q=?1 AND lane=2 AND wake>?3" BY_RANK, &st);
+			    "q=?1 AND lane=" LANE_TEXT(LANE_LATER) " AND wake>?3" BY_RANK, &st);
 
 	for (int lane = LANE_WAITING; rc == 0 && lane <= LANE_BOTH; lane++) {
 		bool ignored = c->q->waiting & LANE_BIT(lane);

@@ -24,8 +24,8 @@
  * record_lane (twice), record_held, record_status, tally, event, event_key.
  *
  * `lane` and `status` are NULL instead of 0, and holder, token and parent NULL instead of '': this keeps rows out
- * of the partial indexes. `wake` is eligible_at where time decides (lanes 2 and 4, and lanes 3, 5 and 6 if the time is
- * in the future), and 0 where rank decides. So one index serves both orders, and a claim or a promotion moves one
+ * of the partial indexes. `wake` is eligible_at where time decides (LANES_TIMED_TEXT, and LANES_WAITING_TEXT if the time is in the
+ * future), and 0 where rank decides. So one index serves both orders, and a claim or a promotion moves one
  * entry in it. labels and depends are JSON; link holds the reverse direction of depends. New records begin with a
  * revision above queue.floor, which a drop raises. Columns for people: see store/columns.h and doc/data.md.
  */
@@ -204,6 +204,7 @@ int sq_connect(struct sq *s)
 	int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
 
 	flags |= reads ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
+	s->next_due = 0;
 	if (sqlite3_open_v2(s->path, &s->db, flags, sq_vfs()) != SQLITE_OK)
 		return s->db ? fail_path(s, sqlite3_system_errno(s->db)) : fail_path(s, ENOMEM);
 	if (!reads && sqlite3_db_readonly(s->db, "main") == 1)

@@ -66,6 +66,9 @@ struct sq {
 	int64_t floor; /* new records begin above this revision; -1: not read yet */
 	bool whole;    /* a snapshot of everything: scans do not rely on the counts */
 	bool all_promoted;
+	/* No record of this queue becomes due before next_due, as long as the database has this version; 0: not known. */
+	int64_t next_due;
+	uint32_t due_version;
 	bool durability_set, folder_synced, shape_known;
 	bool locked; /* we hold the lock of the database itself: sq_files_lock() */
 	bool lost;   /* its files are gone: disconnect before leaving the gate */
@@ -110,8 +113,6 @@ int sq_finish(struct sq *s, sqlite3_stmt *st);
 int sq_run(struct sq *s, const char *sql); /* one statement without parameters, through the cache */
 int sq_exec(struct sq *s, const char *sql); /* several statements, not cached */
 int sq_int(struct sq *s, const char *sql, int64_t *out);
-/* The database's latest error as a fault. */
-int sq_fail(struct sq *s);
 void sq_bind(sqlite3_stmt *st, int i, struct str v);
 void sq_bind_blob(sqlite3_stmt *st, int i, struct str v);
 void sq_bind_some(sqlite3_stmt *st, int i, struct str v); /* a blob; NULL if it is empty */

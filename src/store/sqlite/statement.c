@@ -210,7 +210,8 @@ static int fail_schema(struct sq *s, const char *text)
 	return rc;
 }
 
-int sq_fail(struct sq *s)
+/* The database's latest error as a fault. */
+static int sq_fail(struct sq *s)
 {
 	const struct store_env *env = &s->base.env;
 	const char *text = sqlite3_errmsg(s->db);

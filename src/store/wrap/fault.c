@@ -39,6 +39,7 @@ struct fault {
 	struct rule rules[FAULT_MAX];
 	size_t n;
 	bool shows_calls;
+	bool copies; /* a callback gets a copy that is freed after it: a sanitizer sees who keeps its strings */
 };
 
 /* --- the rules ---------------------------------------------------------------------------------- */
@@ -103,6 +104,8 @@ static int take_rules(struct fault *f, struct str text)
 		if (str_is(str_cut(&value, '='), "fault")) {
 			if (str_is(value, "calls"))
 				f->shows_calls = true;
+			else if (str_is(value, "copies"))
+				f->copies = true;
 			else if (f->n == FAULT_MAX || !rule_parse(value, &f->rules[f->n++]))
 				return -1;
 			continue;
@@ -211,29 +214,44 @@ struct counted {
 	record_fn *record;
 	entry_fn *entry;
 	void *ctx;
+	bool copies;
 	size_t n;
 };
 
 static int count_record(const struct record *r, void *ctx)
 {
 	struct counted *c = ctx;
+	struct arena a = { 0 };
+	int rc;
 
 	c->n++;
-	return c->record(r, c->ctx);
+	rc = c->record(c->copies ? record_copy(&a, r) : r, c->ctx);
+	arena_free(&a);
+	return rc;
 }
 
 static int count_entry(const struct entry *e, void *ctx)
 {
 	struct counted *c = ctx;
+	struct entry own = *e;
+	struct arena a = { 0 };
+	int rc;
 
 	c->n++;
-	return c->entry(e, c->ctx);
+	if (c->copies) {
+		own.cursor = arena_str(&a, e->cursor);
+		own.key = arena_str(&a, e->key);
+		own.data = arena_str(&a, e->data);
+	}
+	rc = c->entry(&own, c->ctx);
+	arena_free(&a);
+	return rc;
 }
 
 static int f_scan(struct store *s, const struct query *q, record_fn *fn, void *ctx)
 {
 	struct fault *f = (struct fault *)s;
-	struct counted c = { .record = fn, .ctx = ctx };
+	struct counted c = { .record = fn, .ctx = ctx, .copies = f->copies };
 	int rc = check_due(f, CALL_SCAN);
 
 	if (!rc)
@@ -281,7 +299,7 @@ static int f_modify(struct store *s, struct change *changes, size_t n)
 static int f_entries(struct store *s, const struct entry_query *q, entry_fn *fn, void *ctx)
 {
 	struct fault *f = (struct fault *)s;
-	struct counted c = { .entry = fn, .ctx = ctx };
+	struct counted c = { .entry = fn, .ctx = ctx, .copies = f->copies };
 	int rc = check_due(f, CALL_ENTRIES);
 
 	if (!rc)
@@ -381,7 +399,7 @@ int fault_open(struct store **out, struct str uri, const struct store_env *env)
 	if (take_rules(f, uri) < 0)
 		rc = store_fail(
 			env, STORE_UNSUPPORTED,
-			"fault=CALL:N[:KIND[:always]] or CALL:~N[:KIND[:SEED]], at most 4 times; or fault=calls",
+			"fault=CALL:N[:KIND[:always]] or CALL:~N[:KIND[:SEED]], at most 4 times; fault=calls; fault=copies",
 			"a fault= parameter of the store's URI is invalid");
 	else
 		rc = check_due(f, CALL_OPEN);

@@ -15,6 +15,9 @@
  *
  * fault=calls breaks nothing. It writes "pawl-calls: CALL N" to stderr for each of the calls above; N is the number
  * of records or entries that the caller got from it.
+ *
+ * fault=copies gives each callback of scan and entries a copy of its record or entry, and frees it as soon as the callback
+ * returns. With the address sanitizer a string that was kept is found when it is used.
  */
 #ifndef STORE_WRAP_WRAP_H
 #define STORE_WRAP_WRAP_H

@@ -9,6 +9,7 @@
 #include "format/markdown.h"
 #include "store/git/layout/branch.h"
 #include "format/task.h"
+#include "store/recount.h"
 
 #define UNREAD "it is too large, or not a file"
 #define ANCESTRY 10000 /* largest number of foreign commits on top of the last one of pawl */
@@ -314,36 +315,6 @@ static int see_folder(struct look *l, const char *folder,
 
 /* --- tasks that wait for others ----------------------------------------------------------------- */
 
-/* It is unknown whether an unreadable task is Done, so it counts as open. */
-static int64_t unread(const struct git_view *v, struct str key)
-{
-	const struct git_head *h = git_head(v, key);
-
-	return h && h->bad ? READY : 0;
-}
-
-/* Counts again, because a person who edits a file does not update the counts of the tasks that wait for it. */
-static void count_all(struct look *l, struct task *counts)
-{
-	const struct store_rules *rules = l->s->base.env.rules;
-	const struct git_view *v = &l->s->view;
-
-	for (size_t i = 0; i < v->n; i++)
-		v->heads[i]->at = i;
-	for (size_t i = 0; i < v->n; i++) {
-		const struct record *r = mem_queue_get(&v->q, v->heads[i]->key, 0), *dep;
-		const struct git_head *parent = r ? git_head(v, r->ix.parent) : NULL;
-
-		for (size_t k = 0; r && k < r->ix.depends.n; k++) {
-			dep = mem_queue_get(&v->q, r->ix.depends.v[k], 0);
-			rules->dep_moved(&counts[i], 0,
-					 dep ? dep->ix.status : unread(v, r->ix.depends.v[k]));
-		}
-		if (parent)
-			rules->sub_moved(&counts[parent->at], 0, r->ix.status);
-	}
-}
-
 static void set_counts(struct look *l, struct git_head *h, const struct task *c)
 {
 	struct git_view *v = &l->s->view;
@@ -364,21 +335,35 @@ static void set_counts(struct look *l, struct git_head *h, const struct task *c)
 	mem_queue_put(&v->q, r);
 }
 
+/* A person who edits a file does not update the counts of the tasks that wait for it. It is unknown whether an
+ * unreadable task is Done, so it counts as open. */
 static void recount(struct look *l)
 {
 	const struct git_view *v = &l->s->view;
-	struct task *counts = arena_array(&l->a, struct task, v->n);
+	struct recount c = { .rules = l->s->base.env.rules };
 
-	count_all(l, counts);
+	for (size_t i = 0; i < v->n; i++) {
+		const struct git_head *h = v->heads[i];
+		const struct record *r = mem_queue_get(&v->q, h->key, 0);
+
+		if (r)
+			recount_add(&c, h->key, r->ix.parent, r->ix.status);
+		else if (h->bad)
+			recount_add(&c, h->key, STR(""), READY);
+	}
 	for (size_t i = 0; i < v->n; i++) {
 		struct git_head *h = v->heads[i];
+		const struct record *r = mem_queue_get(&v->q, h->key, 0);
+		struct task t = { 0 };
 
-		if (str_starts(h->file, STR(GIT_TASKS "/")) && !h->bad &&
-		    (h->counts[0] != counts[i].open_deps ||
-		     h->counts[1] != counts[i].canceled_deps ||
-		     h->counts[2] != counts[i].open_subs))
-			set_counts(l, h, &counts[i]);
+		if (!r || h->bad || !str_starts(h->file, STR(GIT_TASKS "/")))
+			continue;
+		(void)recount_task(&c, h->key, r->ix.depends, &t);
+		if (h->counts[0] != t.open_deps || h->counts[1] != t.canceled_deps ||
+		    h->counts[2] != t.open_subs)
+			set_counts(l, h, &t);
 	}
+	recount_free(&c);
 }
 
 /* --- the look ----------------------------------------------------------------------------------- */

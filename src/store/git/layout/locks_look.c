@@ -4,6 +4,7 @@
 #include "format/record.h"
 #include "store/git/layout/locks.h"
 #include "format/task.h"
+#include "store/recount.h"
 
 #define LOCK_MAX (64u << 10)
 
@@ -139,22 +140,19 @@ static void settle(const struct look *l, struct git_item *it)
 		t->status = IN_PROGRESS;
 }
 
-static void count(const struct store_rules *rules, const struct git_worktree *w,
-		  struct git_item *it)
+static void recount(const struct store_rules *rules, struct git_worktree *w)
 {
-	struct task *t = &it->task;
+	struct recount c = { .rules = rules };
 	struct arena a = { 0 };
+	struct index *ix = arena_array(&a, struct index, w->n_items);
 
-	for (size_t i = 0; i < t->depends.n; i++) {
-		const struct git_item *dep = git_item_find(w, task_key(&a, t->depends.v[i]));
-
-		rules->dep_moved(t, 0, dep ? dep->task.status : 0);
+	for (size_t i = 0; i < w->n_items; i++) {
+		rules->index(&w->items[i].task, &ix[i], &a);
+		recount_add(&c, w->items[i].key, ix[i].parent, w->items[i].task.status);
 	}
-	if (t->parent.n) {
-		struct git_item *p = (struct git_item *)git_item_find(w, task_key(&a, t->parent));
-
-		rules->sub_moved(&p->task, 0, t->status);
-	}
+	for (size_t i = 0; i < w->n_items; i++)
+		(void)recount_task(&c, w->items[i].key, ix[i].depends, &w->items[i].task);
+	recount_free(&c);
 	arena_free(&a);
 }
 
@@ -209,8 +207,7 @@ static void put_all(struct look *l)
 		settle(l, &w->items[i]);
 	if (w->n_items > 1)
 		qsort(w->items, w->n_items, sizeof(*w->items), item_cmp);
-	for (size_t i = 0; i < w->n_items; i++)
-		count(l->s->base.env.rules, w, &w->items[i]);
+	recount(l->s->base.env.rules, w);
 	for (size_t i = 0; i < w->n_items; i++)
 		git_item_put(l->s, &w->items[i], &a);
 	arena_free(&a);

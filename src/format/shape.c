@@ -1,0 +1,323 @@
+#include "format/shape.h"
+
+#include <errno.h>
+#include <limits.h>
+
+#include "format/pack.h"
+
+/* --- out ------------------------------------------------------------------------------------------- */
+
+/* Pointers and enums of any type: memcpy() may read and write them, an lvalue of another type may not. */
+static void *pointer_at(const void *p)
+{
+	void *v;
+
+	memcpy(&v, p, sizeof(v));
+	return v;
+}
+
+static int enum_at(const void *p)
+{
+	int v;
+
+	memcpy(&v, p, sizeof(v));
+	return v;
+}
+
+static void pack_number(const struct shape_member *m, int64_t n, struct buf *out)
+{
+	if (n || m->when)
+		pack_int(out, m->tag, n);
+}
+
+static void pack_row(const struct shape_member *m, const int64_t *row, struct buf *out)
+{
+	bool any = m->when;
+
+	for (uint32_t i = 0; i < m->end; i++)
+		any |= row[i] != 0;
+	for (uint32_t i = 0; any && i < m->end; i++)
+		pack_int(out, m->tag, row[i]);
+}
+
+static void pack_structs(const struct shape_member *m, const char *first, size_t n, struct buf *out)
+{
+	for (size_t i = 0; first && i < n; i++) {
+		size_t at = out->n;
+
+		shape_pack(m->of, SHAPE_ALL, first + i * m->of->size, out);
+		pack_wrap(out, m->tag, at);
+	}
+}
+
+static void pack_member(const struct shape_member *m, const char *from, struct buf *out)
+{
+	const void *p = from + m->offset;
+	const struct str *s = p;
+	const struct strs *list = p;
+
+	switch (m->kind) {
+	case SHAPE_STR:
+		if (s->n || m->when)
+			pack_str(out, m->tag, *s);
+		break;
+	case SHAPE_ENUM:
+		pack_number(m, enum_at(p), out);
+		break;
+	case SHAPE_CHAR:
+		pack_number(m, *(const char *)p, out);
+		break;
+	case SHAPE_BOOL:
+		pack_number(m, *(const bool *)p, out);
+		break;
+	case SHAPE_LIST:
+		for (size_t i = 0; i < list->n; i++)
+			pack_str(out, m->tag, list->v[i]);
+		break;
+	case SHAPE_ROW:
+		pack_row(m, p, out);
+		break;
+	case SHAPE_IN:
+		pack_structs(m, p, 1, out);
+		break;
+	case SHAPE_ONE:
+		pack_structs(m, pointer_at(p), 1, out);
+		break;
+	case SHAPE_ARRAY:
+	case SHAPE_BESIDE:
+		pack_structs(m, pointer_at(p), *(const size_t *)(from + m->count), out);
+		break;
+	default:
+		pack_number(m, *(const int64_t *)p, out);
+	}
+}
+
+static bool is_in(const struct shape_member *m, unsigned parts)
+{
+	return !m->part || m->part & parts;
+}
+
+void shape_pack(const struct shape *s, unsigned parts, const void *from, struct buf *out)
+{
+	for (size_t i = 0; i < s->n; i++)
+		if (is_in(&s->members[i], parts))
+			pack_member(&s->members[i], from, out);
+}
+
+/* --- in -------------------------------------------------------------------------------------------- */
+
+/* A small task is about 40 times larger in memory. Two bytes that stand for an empty one are not from pawl. */
+#define GROWTH_MAX 48
+#define GROWTH_FREE (64u << 10)
+#define MEMORY_MAX (1u << 30)
+
+struct reading {
+	const struct shape *shape;
+	struct unpack rest;
+	struct arena *arena;
+	size_t at; /* the member of the last field: the next one is likely to follow it */
+	uint32_t seen[SHAPE_MEMBERS_MAX]; /* how many fields of each member */
+};
+
+static const struct shape_member *find(const struct shape *s, uint8_t tag, unsigned parts,
+				       size_t *at)
+{
+	size_t i = *at;
+
+	for (size_t k = 0; k < s->n; k++) {
+		i = i + 1 < s->n ? i + 1 : 0;
+		if (s->members[i].tag == tag && is_in(&s->members[i], parts)) {
+			*at = i;
+			return &s->members[i];
+		}
+	}
+	return NULL; /* a field of a newer pawl, or of another part */
+}
+
+static size_t largest(const struct shape *s)
+{
+	size_t most = 0;
+
+	for (size_t i = 0; i < s->n; i++)
+		if (s->members[i].of && s->members[i].kind >= SHAPE_ARRAY)
+			most = s->members[i].of->size > most ? s->members[i].of->size : most;
+	return most;
+}
+
+/* Would the bytes need far more memory than pawl's own do? */
+static bool grows(const struct shape *s, struct str bytes)
+{
+	const size_t most = GROWTH_FREE + GROWTH_MAX * bytes.n;
+	const size_t limit = most < MEMORY_MAX ? most : MEMORY_MAX;
+	struct unpack u = { bytes };
+	size_t sum = 0, at = 0;
+	struct str value;
+	uint8_t tag;
+
+	if (bytes.n / 2 * largest(s) <= limit)
+		return false;
+	while (sum <= limit && unpack_next(&u, &tag, &value) > 0) {
+		const struct shape_member *m = find(s, tag, SHAPE_ALL, &at);
+
+		sum += m && m->of ? m->of->size : 0;
+	}
+	return sum > limit;
+}
+
+/* This field and those with the same tag that follow. */
+static size_t count_tag(struct unpack u, uint8_t tag)
+{
+	struct str value;
+	uint8_t other;
+	size_t n = 1;
+
+	while (unpack_next(&u, &other, &value) > 0)
+		n += other == tag;
+	return n;
+}
+
+static int read_number(const struct shape_member *m, struct str value, int64_t *out)
+{
+	int64_t n;
+
+	if (unpack_int(value, &n) || (m->kind == SHAPE_RANK && n < 1) ||
+	    (m->end && (n < 0 || n >= m->end)))
+		return -EBADMSG;
+	*out = n;
+	return 0;
+}
+
+static int read_enum(const struct shape_member *m, struct str value, void *p)
+{
+	int64_t n;
+	int v;
+
+	if (read_number(m, value, &n) || n < 0 || n > INT_MAX)
+		return -EBADMSG;
+	v = (int)n;
+	memcpy(p, &v, sizeof(v));
+	return 0;
+}
+
+/* The first field of a list makes room for all of them, behind those that the list has. */
+static int read_item(struct reading *r, const struct shape_member *m, struct str value,
+		     struct strs *list)
+{
+	if (!r->seen[r->at]) {
+		size_t more = count_tag(r->rest, m->tag);
+		struct str *v;
+
+		if (m->end && list->n + more > m->end)
+			return -EBADMSG;
+		v = arena_array(r->arena, struct str, list->n + more);
+		for (size_t i = 0; i < list->n; i++)
+			v[i] = list->v[i];
+		list->v = v;
+	}
+	list->v[list->n++] = value;
+	return 0;
+}
+
+static int read_row(struct reading *r, const struct shape_member *m, struct str value, int64_t *row)
+{
+	uint32_t i = r->seen[r->at];
+
+	return i < m->end ? unpack_int(value, &row[i]) : -EBADMSG;
+}
+
+/* One of an array; the first one makes room for all. */
+static int read_struct(struct reading *r, const struct shape_member *m, struct str value, void *p)
+{
+	uint32_t i = r->seen[r->at];
+	bool array = m->kind >= SHAPE_ARRAY;
+	char *first = i ? pointer_at(p) : NULL;
+
+	if (!i) {
+		first = arena_alloc_array(r->arena, m->of->size,
+					  array ? count_tag(r->rest, m->tag) : 1);
+		memcpy(p, &first, sizeof(first));
+	}
+	return shape_unpack(m->of, SHAPE_ALL, value, first + i * m->of->size, r->arena);
+}
+
+static int read_member(struct reading *r, const struct shape_member *m, struct str value, char *to)
+{
+	void *p = to + m->offset;
+	int64_t n = 0;
+	int rc;
+
+	switch (m->kind) {
+	case SHAPE_STR:
+		*(struct str *)p = value;
+		return 0;
+	case SHAPE_ENUM:
+		return read_enum(m, value, p);
+	case SHAPE_CHAR:
+		rc = read_number(m, value, &n);
+		*(char *)p = (char)(n > 0 && n < 128 ? n : 0);
+		return rc;
+	case SHAPE_BOOL:
+		rc = read_number(m, value, &n);
+		*(bool *)p = n;
+		return rc;
+	case SHAPE_LIST:
+		return read_item(r, m, value, p);
+	case SHAPE_ROW:
+		return read_row(r, m, value, p);
+	case SHAPE_IN:
+		return shape_unpack(m->of, SHAPE_ALL, value, p, r->arena);
+	case SHAPE_ARRAY:
+		*(size_t *)(to + m->count) = r->seen[r->at] + (size_t)1;
+		return read_struct(r, m, value, p);
+	case SHAPE_ONE:
+	case SHAPE_BESIDE:
+		return read_struct(r, m, value, p);
+	default:
+		return read_number(m, value, p);
+	}
+}
+
+static bool repeats(const struct shape_member *m)
+{
+	return m->kind == SHAPE_LIST || m->kind == SHAPE_ROW || m->kind >= SHAPE_ARRAY;
+}
+
+/* Every needed member is there. An array beside another one has as many members, or none. */
+static int read_end(const struct reading *r, const char *to)
+{
+	for (size_t i = 0; i < r->shape->n; i++) {
+		const struct shape_member *m = &r->shape->members[i];
+
+		if ((m->when == SHAPE_NEEDED && !r->seen[i]) ||
+		    (m->kind == SHAPE_BESIDE && r->seen[i] &&
+		     r->seen[i] != *(const size_t *)(to + m->count)))
+			return -EBADMSG;
+	}
+	return 0;
+}
+
+int shape_unpack(const struct shape *s, unsigned parts, struct str bytes, void *to, struct arena *a)
+{
+	struct reading r;
+	struct str value;
+	uint8_t tag;
+	int rc;
+
+	r.shape = s;
+	r.rest = (struct unpack){ bytes };
+	r.arena = a;
+	r.at = s->n - 1;
+	memset(r.seen, 0, s->n * sizeof(*r.seen));
+	if (grows(s, bytes))
+		return -EBADMSG;
+	while ((rc = unpack_next(&r.rest, &tag, &value)) > 0) {
+		const struct shape_member *m = find(s, tag, parts, &r.at);
+
+		if (!m)
+			continue;
+		if ((r.seen[r.at] && !repeats(m)) || read_member(&r, m, value, to))
+			return -EBADMSG;
+		r.seen[r.at]++;
+	}
+	return rc < 0 ? rc : read_end(&r, to);
+}

@@ -1,0 +1,59 @@
+/*
+ * shape: the description of a struct, by which one engine packs and unpacks it (format/pack.h). Each member has a tag,
+ * a kind and an offset, and the order of the members is the order of the packed fields. To add a member is to add a row.
+ *
+ * Unpacking trusts nothing: it checks every length and number, refuses a tag that repeats without being a list, and
+ * refuses bytes that would need far more memory than pawl's own do.
+ */
+#ifndef FORMAT_SHAPE_H
+#define FORMAT_SHAPE_H
+
+#include <stddef.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+
+enum shape_kind {
+	SHAPE_STR,
+	SHAPE_INT,  /* int64_t; with `end`: from 0 to below it */
+	SHAPE_RANK, /* int64_t from 1 to below `end` */
+	SHAPE_ENUM, /* an enum without negative values; below `end`, unless that is 0 */
+	SHAPE_CHAR,
+	SHAPE_BOOL,
+	SHAPE_LIST,  /* struct strs: one field for each; at most `end`, unless that is 0 */
+	SHAPE_ROW,   /* int64_t[end]: one field for each */
+	SHAPE_IN,    /* a struct of the shape `of` */
+	SHAPE_ONE,   /* a pointer to one; NULL: there is none */
+	SHAPE_ARRAY, /* a pointer to an array of them, whose length is a size_t at `count` */
+	SHAPE_BESIDE /* an array beside another one, whose length it shares; NULL: there is none */
+};
+
+/* Packed only with a value; always; always, and bytes without it are refused. */
+enum shape_when { SHAPE_SOME, SHAPE_ALWAYS, SHAPE_NEEDED };
+
+struct shape_member {
+	uint8_t tag, kind, when;
+	uint8_t part; /* the parts of the struct that it belongs to; 0: all */
+	uint32_t end;
+	size_t offset, count;
+	const struct shape *of;
+};
+
+struct shape {
+	const struct shape_member *members;
+	size_t n, size; /* size: of the struct */
+};
+
+#define SHAPE_MEMBERS_MAX 96
+#define SHAPE_ALL 0xffu /* every part */
+#define SHAPE_OF(list, type)                                                  \
+	{                                                                     \
+		(list), sizeof(list) / sizeof((list)[0]), sizeof(struct type) \
+	}
+
+void shape_pack(const struct shape *s, unsigned parts, const void *from, struct buf *out);
+/* Sets the members that `bytes` has. Strings point into `bytes`, other memory is from `a`. 0, or -EBADMSG. */
+int shape_unpack(const struct shape *s, unsigned parts, struct str bytes, void *to,
+		 struct arena *a);
+
+#endif
