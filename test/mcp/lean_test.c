@@ -631,6 +631,32 @@ static void an_emergency_is_for_the_user(void **state)
 	good("done", "{\"id\":\"t1\"}");
 }
 
+/* Each text that is cut says so, also beside another one. */
+static void long_texts_are_announced(void **state)
+{
+	char text[9001] = { 0 };
+	json_t *r;
+
+	(void)state;
+	memset(text, 'x', sizeof(text) - 1);
+	good("create", arena_printf(&arena, "{\"title\":\"x\",\"description\":\"%s\"}", text).p);
+	good("create",
+	     arena_printf(&arena, "{\"title\":\"x\",\"description\":\"%s\",\"acceptance\":\"%s!\"}",
+			  text, text)
+		     .p);
+	r = structured(call("claim", "{\"id\":\"t1\"}"));
+	assert_string_equal(
+		word(r, "task.cut"),
+		"description: the first 8192 of 9000 bytes; show id=t1 full=true has all");
+	r = call("claim", "{\"id\":\"t2\"}");
+	assert_string_equal(word(structured(r), "task.cut"),
+			    "description: the first 8192 of 9000 bytes, acceptance: the first 8192 "
+			    "of 9001 bytes; show id=t2 full=true has all");
+	assert_int_equal(strlen(word(structured(r), "task.acceptance")), 8192);
+	assert_non_null(strstr(text_of(r), "9000 bytes, acceptance: the first 8192 of 9001"));
+	check_members(structured(r));
+}
+
 /* The profile pm keeps its members, without those of the machine. */
 static void pm_is_lean_too(void **state)
 {
@@ -719,6 +745,7 @@ int main(void)
 		TEST(next_says_whose_it_is),
 		TEST(says_what_was_lost),
 		TEST(an_emergency_is_for_the_user),
+		TEST(long_texts_are_announced),
 		TEST(pm_is_lean_too),
 		TEST(no_queue_names_no_command),
 		TEST(plain_texts),

@@ -1,4 +1,7 @@
 /* Messages, locks and timers of one connection. */
+#include <fcntl.h>
+#include <unistd.h>
+
 #include "kit.h"
 
 /* --- the protocol --------------------------------------------------------------------------------- */
@@ -1423,9 +1426,67 @@ static void replaced_queue(void **state)
 
 #define PM_TEST(name) cmocka_unit_test_setup_teardown(name, pm_setup, teardown)
 
+/* --- one state of the queue ------------------------------------------------------------------------- */
+
+/* The calls of the store that the tool makes, such as "modify ". */
+static const char *calls_of(const char *tool, const char *arguments)
+{
+	int saved = dup(STDERR_FILENO), file = open("calls", O_RDWR | O_CREAT | O_TRUNC, 0600);
+	struct str rest, calls = STR("");
+	char text[4096];
+	ssize_t n;
+
+	assert_true(saved >= 0 && file >= 0 && dup2(file, STDERR_FILENO) >= 0);
+	good(tool, arguments);
+	assert_true(dup2(saved, STDERR_FILENO) >= 0);
+	n = pread(file, text, sizeof(text), 0);
+	assert_true(n >= 0);
+	close(saved);
+	close(file);
+	rest = str_n(text, (size_t)n);
+	while (rest.n) {
+		struct str line = str_cut(&rest, '\n');
+
+		assert_true(str_cut_prefix(&line, STR("pawl-calls: ")));
+		line = str_cut(&line, ' ');
+		calls = arena_printf(&arena, "%.*s%.*s ", STRF(calls), STRF(line));
+	}
+	return arena_cstr(&arena, calls);
+}
+
+#define ONE_CHANGE "get modify " /* get: the id of the queue, which finds the keyring */
+
+/* A brief cannot contradict itself: the claim makes one change, and reads nothing after it. */
+static void a_claim_is_one_change(void **state)
+{
+	struct mcp_options o = { .who.store = STR("fault+sqlite:q.db?fault=calls"),
+				 .who.agent = STR("alice"),
+				 .profile = STR("agent"),
+				 .max_hold = 60 * MIN };
+	struct answer ans;
+
+	(void)state;
+	good("create", "{\"title\":\"epic\"}");
+	for (int i = 0; i < 4; i++)
+		good("create", "{\"title\":\"x\",\"parent\":\"t1\"}");
+	good("comment", "{\"id\":\"t3\",\"text\":\"c\"}");
+	for (int i = 0; i < 2; i++) {
+		good("claim", "{\"id\":\"t3\"}");
+		good("release", "{\"id\":\"t3\",\"reason\":\"r\"}");
+	}
+	disconnect(false);
+	m = (struct mcp){ .send = hear };
+	assert_int_equal(mcp_open(&m, &o, &ans, &arena), SUCCESS);
+	calls_of("claim", "{\"id\":\"t2\"}"); /* the first one opens the store */
+	assert_string_equal(calls_of("claim", "{\"id\":\"t3\"}"), ONE_CHANGE);
+	assert_string_equal(calls_of("next", "{\"claim\":true}"), ONE_CHANGE);
+	assert_string_equal(calls_of("done", "{\"id\":\"t4\",\"claim_next\":true}"), ONE_CHANGE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(a_claim_is_one_change),
 		TEST(begins_both_ways),
 		TEST(both_eras),
 		TEST(bad_messages),

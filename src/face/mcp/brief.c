@@ -6,79 +6,22 @@
 #include "format/answer.h"
 #include "format/event.h"
 
-#define COMMENTS 5
-#define EVENTS 8
-#define DEPENDS 5
 #define HELD 5
-#define NAMED 200      /* at most this many tasks with the agent's name are examined */
 #define TITLE_SHOWN 80 /* columns of the title of another task */
 
 /* --- the brief of a claim ------------------------------------------------------------------------- */
 
-static void find_parent(struct mcp *m, struct brief *b, struct arena *a)
+void brief_ask(const struct command *tool, struct request *rq)
 {
-	struct answer ans;
+	bool takes = op_flags(tool->op) & OP_TAKES && (tool->op != OP_STATUS || HAS(rq, status));
 
-	if (b->task->parent.n && mcp_show(m, b->task->parent, &ans, a))
-		b->parent = ans.task;
-}
-
-static void find_depends(struct mcp *m, struct brief *b, struct arena *a)
-{
-	struct strs depends = b->task->open_deps ? b->task->depends : (struct strs){ 0 };
-	struct answer ans;
-
-	for (size_t i = 0; i < depends.n && b->n_waits_for < DEPENDS; i++) {
-		if (!mcp_show(m, depends.v[i], &ans, a) || ans.task->status == DONE)
-			continue;
-		b->waits_for = arena_grow(a, b->waits_for, b->n_waits_for, sizeof(*ans.task));
-		b->waits_for[b->n_waits_for++] = *ans.task;
-	}
-}
-
-static void keep_last(struct event **list, size_t *n, size_t most)
-{
-	if (*n <= most)
-		return;
-	*list += *n - most;
-	*n = most;
-}
-
-/* The answer about a task that came back has some comments already. */
-static void find_comments(struct mcp *m, struct brief *b, struct arena *a)
-{
-	struct answer ans;
-
-	if (b->n_comments < COMMENTS) {
-		(void)mcp_show(m, b->task->id, &ans, a);
-		b->comments = ans.events;
-		b->n_comments = ans.n_events;
-	}
-	keep_last(&b->comments, &b->n_comments, COMMENTS);
+	if (takes || tool == &cmd_next)
+		GIVE(rq, view, rq->view | VIEW_BRIEF);
 }
 
 static int64_t earlier(const struct brief *b)
 {
 	return b->task->attempts - 1;
-}
-
-/* The events before this claim, which is the last event. */
-static void find_history(struct mcp *m, struct brief *b, struct arena *a)
-{
-	struct request rq = { .op = OP_LOG };
-	struct answer ans;
-
-	if (earlier(b) < 1)
-		return;
-	GIVE(&rq, id, b->task->id);
-	GIVE(&rq, limit, 4 * EVENTS);
-	mcp_ask(m, &rq, &ans, a);
-	b->history = ans.events;
-	for (size_t i = 0; ans.code == SUCCESS && i + 1 < ans.n_events; i++)
-		if (!str_is(ans.events[i].name, "comment") &&
-		    !str_is(ans.events[i].name, "created"))
-			b->history[b->n_history++] = ans.events[i];
-	keep_last(&b->history, &b->n_history, EVENTS);
 }
 
 static void find_calls(struct mcp *m, struct brief *b, struct arena *a)
@@ -95,23 +38,18 @@ static void find_calls(struct mcp *m, struct brief *b, struct arena *a)
 	}
 }
 
-static void fill(struct mcp *m, struct brief *b, const struct task *t, const struct grant *lock,
+/* The answer itself has the surroundings of the task: the claim has read them. */
+static void fill(struct mcp *m, struct brief *b, const struct task *t, const struct answer *ans,
 		 struct arena *a)
 {
-	b->task = t;
-	b->lock = lock;
-	find_parent(m, b, a);
-	find_depends(m, b, a);
-	find_comments(m, b, a);
-	find_history(m, b, a);
-	find_calls(m, b, a);
-}
+	static const struct related none;
 
-static void complete(struct mcp *m, struct brief *b, const struct task *t, const struct grant *lock,
-		     struct arena *a)
-{
-	if (lock && lock->token.n)
-		fill(m, b, t, lock, a);
+	b->task = t;
+	b->around = ans->related ? ans->related : &none;
+	b->comments = ans->events;
+	b->n_comments = ans->n_events;
+	b->why = ans->came_back ? ans->came_back->reason : STR("");
+	find_calls(m, b, a);
 }
 
 /* A repeated `done` has no token for the task that the first call took, and looks for no other task. Unless this
@@ -121,9 +59,10 @@ static void complete_next(struct mcp *m, struct briefing *b, struct arena *a)
 	const struct answer *ans = &b->reply->ans;
 
 	if (!ans->repeated || !ans->has_next) {
-		complete(m, &b->next, ans->next, ans->next_lock, a);
+		if (ans->next_lock && ans->next_lock->token.n)
+			fill(m, &b->next, ans->next, ans, a);
 	} else if (ans->next && keeper_holds(m, ans->next, ans->now, a)) {
-		fill(m, &b->next, ans->next, ans->next_lock, a);
+		fill(m, &b->next, ans->next, ans, a);
 	} else {
 		b->no_next = true;
 		b->hint = STR("next claim=true takes another task");
@@ -135,19 +74,15 @@ static void complete_next(struct mcp *m, struct briefing *b, struct arena *a)
 /* An agent that was restarted finds the tasks that it held. */
 static void find_held(struct mcp *m, struct briefing *b, struct arena *a)
 {
-	struct request rq = { .op = OP_LOCKS };
-	const struct task *taken = b->reply->ans.task;
+	const struct answer *ans = &b->reply->ans;
 	struct answer *held = &b->held;
-	size_t n = 0;
 
-	GIVE(&rq, holder, m->session.client.self.agent);
-	GIVE(&rq, limit, NAMED);
-	mcp_ask(m, &rq, held, a);
-	for (size_t i = 0; held->code == SUCCESS && i < held->n_tasks && n < HELD; i++)
-		if (!(taken && str_eq(held->tasks[i].id, taken->id)) &&
-		    keeper_holds(m, &held->tasks[i], held->now, a))
-			held->tasks[n++] = held->tasks[i];
-	held->n_tasks = n;
+	*held = (struct answer){ .kind = ANSWER_LOCKS,
+				 .now = ans->now,
+				 .tasks = arena_array(a, struct task, HELD) };
+	for (size_t i = 0; i < ans->n_tasks && held->n_tasks < HELD; i++)
+		if (keeper_holds(m, &ans->tasks[i], ans->now, a))
+			held->tasks[held->n_tasks++] = ans->tasks[i];
 }
 
 /* Finds the holder for a refusal because of a lock. */
@@ -159,14 +94,9 @@ static const struct lock *in_the_way(const struct answer *ans)
 void brief_make(struct mcp *m, struct briefing *b, struct arena *a)
 {
 	const struct answer *ans = &b->reply->ans;
-	struct brief *first = ans->next ? &b->next : &b->own; /* the task of the comments */
 
-	if (reply_ok(b->reply) && ans->kind == ANSWER_TASK) {
-		first->comments = ans->events;
-		first->n_comments = ans->n_events;
-		first->why = ans->came_back ? ans->came_back->reason : STR("");
-	}
-	complete(m, &b->own, ans->task, ans->lock, a);
+	if (ans->lock && ans->lock->token.n)
+		fill(m, &b->own, ans->task, ans, a);
 	complete_next(m, b, a);
 	if (b->tool == &cmd_next)
 		find_held(m, b, a);
@@ -187,7 +117,7 @@ static void set_text(json_t *o, const char *key, struct str text)
 }
 
 /* The members of another task that show its relation to this one. */
-static json_t *outline(const struct task *t, struct arena *a)
+static json_t *outline(const struct task_link *t, struct arena *a)
 {
 	json_t *o = json_object();
 
@@ -210,7 +140,7 @@ static json_t *return_json(const struct brief *b, struct arena *a)
 {
 	json_t *o = json_pack("{s:I, s:I, s:o}", "earlier_attempts", (json_int_t)earlier(b),
 			      "abandoned", (json_int_t)b->task->abandoned, "history",
-			      events_json(b->history, b->n_history, a));
+			      events_json(b->around->history, b->around->n_history, a));
 
 	set_text(o, "why", b->why);
 	/* the sentence has the reason already, unless it is an older one */
@@ -224,11 +154,15 @@ static void add_brief(json_t *o, const struct brief *b, struct arena *a)
 {
 	json_t *waits = json_array(), *calls = json_array();
 
-	if (b->parent)
-		json_object_set_new(o, "parent", outline(b->parent, a));
-	for (size_t i = 0; i < b->n_waits_for; i++)
-		json_array_append_new(waits, outline(&b->waits_for[i], a));
-	if (b->n_waits_for)
+	for (size_t i = 0; i < b->around->n_links; i++) {
+		const struct task_link *l = &b->around->links[i];
+
+		if (l->kind == LINK_PARENT)
+			json_object_set_new(o, "parent", outline(l, a));
+		else
+			json_array_append_new(waits, outline(l, a));
+	}
+	if (json_array_size(waits))
 		json_object_set(o, "waits_for", waits);
 	json_object_set_new(o, "comments", events_json(b->comments, b->n_comments, a));
 	if (earlier(b) >= 1)
@@ -306,7 +240,7 @@ static void count_rows(json_t *o, const struct briefing *b, struct arena *a)
 json_t *brief_json(const struct briefing *b, struct arena *a)
 {
 	const struct answer *ans = &b->reply->ans;
-	json_t *o = command_json(b->tool, b->reply, a);
+	json_t *o = b->lean ? lean_begin(b, a) : command_json(b->tool, b->reply, a);
 
 	if (b->own.task)
 		add_brief(o, &b->own, a);
@@ -331,6 +265,184 @@ json_t *brief_json(const struct briefing *b, struct arena *a)
 		lean_strip(o);
 	brief_mark(o, b->held.n_tasks ? &b->held : ans);
 	return o;
+}
+
+/* --- as a text -------------------------------------------------------------------------------------
+ *
+ * Some clients show a model only the object, others only the text, so the text says the same. Texts by others are quoted
+ * line by line: they cannot look like ours.
+ */
+
+static void put_lines(struct buf *b, const char *name, struct str text)
+{
+	buf_addf(b, "%s:\n", name);
+	while (text.n) {
+		struct str line = str_cut(&text, '\n');
+
+		buf_adds(b, STR("> "));
+		text_visible(b, line, false);
+		buf_addc(b, '\n');
+	}
+}
+
+static void put_scalar(struct buf *b, const json_t *v)
+{
+	char *text = json_is_string(v) ? NULL
+				       : json_dumps(v, JSON_COMPACT | JSON_ENCODE_ANY |
+							       JSON_REAL_PRECISION(15));
+
+	text_visible(b, text ? str_c(text) : json_text(v), false);
+	free(text);
+}
+
+static bool one_of(const char *key, const char *const *names)
+{
+	while (*names && strcmp(*names, key) != 0)
+		names++;
+	return *names;
+}
+
+/* A small object on one line: "t1 Ready: Fix it", "fence 1, expires_in 900". */
+static void put_row(struct buf *b, const json_t *o)
+{
+	static const char *const bare[] = { "id", "task", "status", "event", NULL },
+				 *const last[] = { "title", "text", NULL };
+	const json_t *v, *text = NULL;
+	const char *key, *between = "";
+
+	json_object_foreach((json_t *)o, key, v) {
+		if (one_of(key, last)) {
+			text = v;
+			continue;
+		}
+		buf_adds(b, str_c(between));
+		if (!one_of(key, bare))
+			buf_addf(b, "%s ", key);
+		put_scalar(b, v);
+		between = one_of(key, bare) ? " " : ", ";
+	}
+	if (!text)
+		return;
+	buf_adds(b, str_c(*between ? ": " : ""));
+	put_scalar(b, text);
+}
+
+static void put_list(struct buf *b, const char *key, const json_t *list)
+{
+	static const char *const steps[] = { "call_next", "warnings", NULL };
+	const json_t *v;
+	size_t i;
+
+	if (!json_array_size(list))
+		return;
+	buf_addf(b, "%s:", key);
+	json_array_foreach(list, i, v) {
+		if (json_is_object(v)) {
+			buf_adds(b, STR("\n> "));
+			put_row(b, v);
+		} else {
+			buf_adds(b, one_of(key, steps) ? STR("\n- ") : i ? STR(", ") : STR(" "));
+			put_scalar(b, v);
+		}
+	}
+	buf_addc(b, '\n');
+}
+
+static void put_members(struct buf *b, const json_t *o);
+
+/* The first line: the result in a few words. */
+static void put_head(struct buf *b, const json_t *o)
+{
+	const json_t *task = json_object_get(o, "task"), *lock = json_object_get(o, "lock");
+	struct str code = json_get(o, "code"), id = json_get(task, "id");
+
+	if (code.n && !str_is(code, result_name(SUCCESS))) {
+		text_visible(b, code, false);
+		buf_addc(b, '\n');
+	}
+	if (json_is_object(task) && lock && json_object_get(o, "call_next"))
+		buf_addf(b, "You hold %.*s (fence %lld).\n", STRF(id),
+			 (long long)json_integer_value(json_object_get(lock, "fence")));
+}
+
+static void put_member(struct buf *b, const char *key, const json_t *v)
+{
+	static const char *const lines[] = { "description",
+					     "acceptance",
+					     "summary",
+					     "blocker_reason",
+					     "unblock_action",
+					     "last_reason",
+					     NULL },
+				 *const parts[] = { "next", "came_back", NULL };
+
+	if (json_is_null(v)) {
+		buf_adds(b,
+			 !strcmp(key, "next") ? STR("next: no task is eligible now\n") : STR(""));
+	} else if (json_is_array(v)) {
+		put_list(b, key, v);
+	} else if (!strcmp(key, "task") && json_object_get(v, "title")) {
+		put_members(b, v); /* the task of the answer */
+	} else if (json_is_object(v) && one_of(key, parts)) {
+		buf_addf(b, "%s:\n", key);
+		put_head(b, v);
+		put_members(b, v);
+	} else if (json_is_string(v) && one_of(key, lines)) {
+		put_lines(b, key, json_text(v));
+	} else {
+		buf_addf(b, "%s: ", key);
+		if (json_is_object(v))
+			put_row(b, v);
+		else
+			put_scalar(b, v);
+		buf_addc(b, '\n');
+	}
+}
+
+static void put_members(struct buf *b, const json_t *o)
+{
+	static const char *const shown[] = { "ok", "untrusted", "error", "code", NULL };
+	const json_t *v;
+	const char *key;
+
+	json_object_foreach((json_t *)o, key, v)
+		if (!one_of(key, shown))
+			put_member(b, key, v);
+}
+
+static void put_error(struct buf *b, const json_t *error)
+{
+	struct str hint = json_get(error, "hint");
+
+	text_visible(b, json_get(error, "code"), false);
+	buf_adds(b, STR(": "));
+	text_visible(b, json_get(error, "message"), false);
+	buf_addc(b, '\n');
+	if (!hint.n)
+		return;
+	buf_adds(b, STR("hint: "));
+	text_visible(b, hint, false);
+	buf_addc(b, '\n');
+}
+
+static struct str say_text(const json_t *o, struct arena *a)
+{
+	struct buf b = BUF_MAX(SIZE_MAX / 4);
+	struct str text;
+
+	if (json_object_get(o, "error"))
+		put_error(&b, json_object_get(o, "error"));
+	put_head(&b, o);
+	if (json_object_get(o, "untrusted")) {
+		buf_adds(&b, json_get(o, "untrusted"));
+		buf_addc(&b, '\n');
+	}
+	put_members(&b, o);
+	if (!b.n)
+		buf_adds(&b, STR("done\n"));
+	text = arena_str(a, buf_str(&b));
+	buf_free(&b);
+	return text;
 }
 
 /* A tool of the profile pm has a text of its own, except for the brief. */

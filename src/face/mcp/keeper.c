@@ -216,14 +216,9 @@ void keeper_prove(struct mcp *m, struct request *rq)
 		m->claimed = find_saved(m, rq);
 }
 
-#define RENEW_LEAST_MS \
-	100 /* a server may give leases of no length: do not ask it without a pause */
-
 static int64_t renew_at(const struct held *h)
 {
-	int64_t third = h->ttl / 3;
-
-	return os_boot_ms() + (third > RENEW_LEAST_MS ? third : RENEW_LEAST_MS);
+	return os_boot_ms() + lease_renew_in(h->ttl);
 }
 
 static void set_times(struct held *h, const struct grant *lock, int64_t now)

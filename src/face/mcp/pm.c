@@ -509,7 +509,7 @@ static enum result run_available(struct session *s, struct args *a, struct reply
 	code = run_op(s, a, out);
 	for (size_t i = 0; reply_ok(out) && i < ans->n_candidates; i++) {
 		if (!ans->candidates[i].eligible ||
-		    !mcp_show(s->face, ans->candidates[i].id, &shown, s->arena))
+		    !mcp_show(s->face, ans->candidates[i].id, 0, &shown, s->arena))
 			continue;
 		ans->tasks = arena_grow(s->arena, ans->tasks, ans->n_tasks, sizeof(*ans->tasks));
 		ans->tasks[ans->n_tasks++] = *shown.task;

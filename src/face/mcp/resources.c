@@ -113,7 +113,7 @@ static void read_uri(const struct mcp_call *c, struct str uri, struct arena *a)
 	if (str_is(uri, BOARD))
 		o = board(c->m, &ans, a);
 	else
-		o = mcp_show(c->m, task_of(uri), &ans, a) ? answer_json(&ans, a) : NULL;
+		o = mcp_show(c->m, task_of(uri), 0, &ans, a) ? answer_json(&ans, a) : NULL;
 	if (ans.code != SUCCESS) {
 		if (ans.code == NOT_FOUND)
 			not_there(c, uri, ans.message);
@@ -135,7 +135,7 @@ static void read_uri(const struct mcp_call *c, struct str uri, struct arena *a)
 void resources_read(struct mcp_call *c)
 {
 	struct str uri = json_get(c->params, "uri");
-	struct arena a = { .limit = CALL_ROOM };
+	struct arena a = { .limit = CALL_ROOM, .pool = c->m->memory };
 
 	if (!uri.n)
 		mcp_fail(c, RPC_PARAMS, STR("resources/read needs a uri"), NULL);

@@ -128,11 +128,13 @@ void mcp_ask(struct mcp *m, const struct request *rq, struct answer *ans, struct
 	mcp_answered(m, ans->barred ? SUCCESS : ans->code);
 }
 
-bool mcp_show(struct mcp *m, struct str id, struct answer *ans, struct arena *a)
+bool mcp_show(struct mcp *m, struct str id, unsigned view, struct answer *ans, struct arena *a)
 {
 	struct request rq = { .op = OP_SHOW };
 
 	GIVE(&rq, id, id);
+	if (view)
+		GIVE(&rq, view, view);
 	mcp_ask(m, &rq, ans, a);
 	return ans->code == SUCCESS;
 }

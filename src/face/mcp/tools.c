@@ -11,7 +11,7 @@
  *     its output          .gives; the type of each member is in schema.c
  *   the brief that comes with a lock                                    brief.c
  *   hints after a refusal                                               advice.c
- *   the answer: lean.c leaves the members that a model needs, say.c makes the text from them
+ *   the answer: lean.c leaves the members that a model needs, brief.c makes the text from them
  * schema.c makes the tool's entry in tools/list from them.
  */
 #include "face/mcp/mcp.h"
@@ -104,6 +104,7 @@ static enum result execute(const struct mcp_call *c, const struct command *tool,
 		client_know_ids(client, rq);
 	last = under_run_done(m, rq);
 	keeper_prove(m, rq);
+	brief_ask(tool, rq);
 	if (HAS(rq, agent))
 		act_as(client, rq->agent);
 	code = command_run(tool, s, args, out);
@@ -274,7 +275,7 @@ static int64_t worth(const struct mcp_call *c, const struct attempt *t)
 
 bool tools_try(const struct mcp_call *c, int64_t left, int64_t *due)
 {
-	struct arena a = { .limit = CALL_ROOM };
+	struct arena a = { .limit = CALL_ROOM, .pool = c->m->memory };
 	struct attempt t = attempt(c, find(c->m->profile, json_get(c->params, "name"), &a), &a);
 	bool waits = (t.reply.ans.code == NO_TASKS || barred(&t.reply)) && left > 0;
 
@@ -303,7 +304,7 @@ void tools_call(struct mcp_call *c)
 {
 	struct str name = json_get(c->params, "name");
 	const json_t *arguments = json_object_get(c->params, "arguments");
-	struct arena a = { .limit = CALL_ROOM };
+	struct arena a = { .limit = CALL_ROOM, .pool = c->m->memory };
 	const struct command *tool = find(c->m->profile, name, &a);
 
 	if (!json_is_string(json_object_get(c->params, "name")))

@@ -44,7 +44,10 @@ static bool held(const struct run_task *t, const struct answer *ans, struct aren
 
 static void over(const struct run_task *t, struct reply *out, struct arena *a)
 {
-	*out = (struct reply){ .ans.code = NO_TASKS };
+	*out = (struct reply){ .ans = { .code = NO_TASKS,
+					.now = out->ans.now,
+					.tasks = out->ans.tasks,
+					.n_tasks = out->ans.n_tasks } };
 	reply_warn(out,
 		   arena_printf(
 			   a,
@@ -62,7 +65,7 @@ bool under_run_next(struct mcp *m, const struct request *rq, struct reply *out, 
 	if (rq->explain || HAS(rq, agent) || !under_run(m, &t))
 		return false;
 	*out = (struct reply){ 0 };
-	if (!mcp_show(m, t.id, ans, a) && ans->code != NOT_FOUND)
+	if (!mcp_show(m, t.id, VIEW_BRIEF, ans, a) && ans->code != NOT_FOUND)
 		return true; /* the store is out of reach: no second task either */
 	if (!held(&t, ans, a)) {
 		over(&t, out, a);
