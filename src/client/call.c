@@ -14,14 +14,6 @@
 #include "core/lease.h"
 #include "core/role.h"
 
-/* The keyring's part in one call. */
-struct keys {
-	bool takes;     /* the call may acquire a lock */
-	bool in_flight; /* sent with the token of `pending` */
-	bool saved;     /* the proof is a saved token */
-	struct pending pending;
-};
-
 #define TAKE_BACK(r, name) ((r)->has &= ~(UINT64_C(1) << ARG_##name), (r)->name = (struct str){ 0 })
 
 static bool takes(const struct request *rq)
@@ -352,6 +344,25 @@ static void tell_holder(struct client *c, const struct request *rq, struct answe
 		STRF(t->id));
 }
 
+/* The queue does not know who reads. The caller holds a task if its keyring has the token of the lock. */
+static void choose_can(struct client *c, struct answer *ans)
+{
+	const struct task *tasks = ans->n_tasks ? ans->tasks : ans->task;
+	struct str token;
+	int64_t fence;
+
+	for (size_t i = 0; i < ans->n_allowed; i++) {
+		struct allowed *w = &ans->allowed[i];
+
+		if (w->can == w->holder_can || !str_eq(tasks[i].lock.holder, c->self.agent))
+			continue;
+		client_know_queue(c);
+		if (keyring_find(&c->keyring, tasks[i].id, &token, &fence) &&
+		    fence == tasks[i].fence)
+			w->can = w->holder_can;
+	}
+}
+
 static void settle(struct client *c, const struct request *rq, struct keys *k, struct answer *ans)
 {
 	if (c->self.bare)
@@ -362,6 +373,7 @@ static void settle(struct client *c, const struct request *rq, struct keys *k, s
 	if (rq->id.n)
 		settle_ended(c, rq, k, ans);
 	tell_holder(c, rq, ans);
+	choose_can(c, ans);
 }
 
 /* People may write 109 for t109. */
@@ -526,37 +538,52 @@ static unsigned kind_of(const struct request *rq)
 	return op_flags(rq->op) | (rq->part_of == TYPED_BATCH ? OP_BATCH : 0);
 }
 
-void client_call(struct client *c, const struct request *rq, struct answer *ans)
+enum result client_begin(struct client *c, const struct request *rq, struct call_state *call)
 {
 	enum store_mode mode = op_flags(rq->op) & OP_READS ? STORE_READ : STORE_WRITE;
-	struct keys k = { .pending.fd = -1 };
-	struct request full;
-	int64_t held_ms;
+	struct answer *ans = &call->ans;
 
-	*ans = (struct answer){ 0 };
+	*call = (struct call_state){ .keys.pending.fd = -1 };
 	c->keyring.arena = c->arena;
 	c->made++;
 	/* before the queue is opened: a server that only reads must not open it for writing */
 	if (role_refuse(c->self.role, role_for(rq), ans, c->arena) != SUCCESS)
-		return;
+		return ans->code;
 	if (mode == STORE_WRITE && rq->op != OP_HEARTBEAT && rq->op != OP_LOCK_CLEANUP)
 		client_watch(c);
 	if (client_open(c, mode, ans) != SUCCESS)
-		return;
+		return ans->code;
 	if (rq->op == OP_TAKE || rq->op == OP_CLAIM || rq->op == OP_NEXT)
 		tidy(c);
-	full = signed_by(c, rq);
-	if (complete(c, &full, &k, ans) != SUCCESS)
-		return;
+	call->rq = signed_by(c, rq);
+	if (complete(c, &call->rq, &call->keys, ans) != SUCCESS)
+		return ans->code;
 	queue_patience(c->conn.queue, client_timeout(c, kind_of(rq)));
-	held_ms = given_back_except(&c->given_back, c->conn.queue, &full, true, c->arena);
-	if (mode == STORE_READ || !c->change || !c->change(c->change_ctx, &full, ans))
-		queue_call(c->conn.queue, &full, ans, c->arena);
-	if (ans->code == NO_TASKS && held_ms && (!ans->wait_ms || held_ms < ans->wait_ms))
-		ans->wait_ms = held_ms;
-	c->changed |= mode == STORE_WRITE && ans->code == SUCCESS;
-	settle(c, &full, &k, ans);
-	given_back_note(&c->given_back, c->conn.queue, &full, ans);
+	call->held_ms = given_back_except(&c->given_back, c->conn.queue, &call->rq, true, c->arena);
+	return SUCCESS;
+}
+
+void client_end(struct client *c, struct call_state *call)
+{
+	struct answer *ans = &call->ans;
+
+	if (ans->code == NO_TASKS && call->held_ms &&
+	    (!ans->wait_ms || call->held_ms < ans->wait_ms))
+		ans->wait_ms = call->held_ms;
+	c->changed |= !(op_flags(call->rq.op) & OP_READS) && ans->code == SUCCESS;
+	settle(c, &call->rq, &call->keys, ans);
+	given_back_note(&c->given_back, c->conn.queue, &call->rq, ans);
+}
+
+void client_call(struct client *c, const struct request *rq, struct answer *ans)
+{
+	struct call_state call;
+
+	if (client_begin(c, rq, &call) == SUCCESS) {
+		queue_call(c->conn.queue, &call.rq, &call.ans, c->arena);
+		client_end(c, &call);
+	}
+	*ans = call.ans;
 }
 
 enum result client_call_in(struct client *c, const struct request *rq, struct answer *ans,

@@ -82,7 +82,8 @@ static bool begins(struct str name, struct str word)
 	       (name.n == word.n || !is_letter(name.p[word.n]));
 }
 
-struct str caller_of_client(struct str name)
+/* The short name of the coding agent that calls itself `name` in `clientInfo` or AI_AGENT; empty: it is unknown. */
+static struct str caller_of_client(struct str name)
 {
 	for (size_t i = 0; i < sizeof(clients) / sizeof(*clients); i++)
 		if (begins(name, str_c(clients[i].begins)))

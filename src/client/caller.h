@@ -20,8 +20,6 @@ struct caller caller_find(struct str client, struct str host, const char *worktr
 struct str client_user(struct arena *a);
 /* Did a coding agent start this process, known or not, or `pawl run`? *why: the variable that says so. */
 bool caller_is_agent(struct str *why, struct arena *a);
-/* The short name of the coding agent that calls itself `name` in `clientInfo` or AI_AGENT; empty: it is unknown. */
-struct str caller_of_client(struct str name);
 /* Can it be the name of an agent, a run or a queue: one line of 1 to NAME_MAX_BYTES bytes? */
 bool caller_good_name(struct str s);
 

@@ -384,10 +384,11 @@ static enum result find_place(struct client *c, struct answer *ans)
 		return place_find(&c->conn.place, ans, c->arena);
 	dir = fs_real(c->arena, arena_cstr(c->arena, c->said.dir));
 	if (!dir || !fs_is_dir(dir))
-		return answer_fail(ans, USAGE,
-				   arena_printf(c->arena, "there is no folder '%.*s'",
-						STRF(text_line(c->arena, c->said.dir))),
-				   STR(""));
+		return answer_fail(
+			ans, USAGE,
+			arena_printf(c->arena, "there is no folder '%s'",
+				     arena_cstr(c->arena, text_line(c->arena, c->said.dir))),
+			STR(""));
 	c->conn.config.opt.dir = dir;
 	return place_find_from(&c->conn.place, dir, ans, c->arena);
 }

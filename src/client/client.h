@@ -72,10 +72,6 @@ struct client {
 	struct given_back given_back; /* .on: set by the face after client_init() */
 	/* of the calls */
 	struct arena *arena;
-	/* Takes over the changes of client_call(), so that those of several callers become one commit. false: the
-	 * queue makes this one. NULL: the queue makes all of them. */
-	bool (*change)(void *ctx, const struct request *rq, struct answer *ans);
-	void *change_ctx;
 	size_t made;             /* calls to the queue so far */
 	bool changed;            /* one of them has changed it */
 	struct granted *granted; /* by the last call; the face takes it */
@@ -110,7 +106,31 @@ int64_t client_stale_after(const struct client *c);
 void client_watch(struct client *c);
 /* The timeout while the queue is degraded. */
 int64_t client_hurried(const struct client *c, int64_t timeout_ms);
-/* Does not change *rq, so that the caller can repeat it. */
+/* The keyring's part in one call. */
+struct keys {
+	bool takes;     /* the call may acquire a lock */
+	bool in_flight; /* sent with the token of `pending` */
+	bool saved;     /* the proof is a saved token */
+	struct pending pending;
+};
+
+/*
+ * One call. client_begin() completes the request: agent, run, token. The queue makes it, in one commit with the calls of
+ * others if the caller has several, and sets `ans`. client_end() updates the keyring. A call that was begun must be
+ * ended, because its token may be on its way.
+ */
+struct call_state {
+	struct request rq;
+	struct answer ans;
+	struct keys keys;
+	int64_t held_ms; /* see given_back_except() */
+};
+
+/* SUCCESS, or a refusal in call->ans: then the queue is not asked, and the call is over. Does not change *rq, so that the
+ * caller can repeat it. */
+enum result client_begin(struct client *c, const struct request *rq, struct call_state *call);
+void client_end(struct client *c, struct call_state *call);
+/* Begins the call, makes it and ends it. */
 void client_call(struct client *c, const struct request *rq, struct answer *ans);
 /* The same with an answer that lives in `a`: a program that runs for days must not keep every answer. */
 enum result client_call_in(struct client *c, const struct request *rq, struct answer *ans,

@@ -10,17 +10,22 @@ static const struct param params[] = {
 	{ 0 }
 };
 
-static enum result run(struct session *s, struct args *a, struct reply *out)
+static enum result ask(struct session *s, struct args *a, struct reply *out)
 {
 	const struct settings *settings = &s->client.conn.settings;
-	enum result code;
 
+	(void)out;
 	if (!HAS(&a->rq, id) && settings_given(settings, "log.keep"))
 		GIVE(&a->rq, since, os_wall_ms() - settings_number(settings, "log.keep"));
-	code = run_op(s, a, out);
-	if (code == SUCCESS && out->ans.text.n)
+	return SUCCESS;
+}
+
+static void tell(struct session *s, const struct args *a, struct reply *out)
+{
+	(void)s;
+	(void)a;
+	if (out->ans.code == SUCCESS && out->ans.text.n)
 		json_object_set_new(reply_more(out), "log_kept_since", json_str(out->ans.text));
-	return code;
 }
 
 static void show(const struct reply *r, struct view *v)
@@ -50,6 +55,7 @@ const struct command cmd_archive = {
 	.flags = C_WRITE | C_IDEMPOTENT,
 	.op = OP_ARCHIVE,
 	.fails = FAILS(NOT_FOUND),
-	.run = run,
+	.ask = ask,
+	.tell = tell,
 	.show = show,
 };

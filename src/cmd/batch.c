@@ -37,7 +37,8 @@ static const struct param add_params[] = {
 	PARAM_KEEP_GOING,
 	PARAM(status, "status", P_STATUS, .def = "Ready", .choices = "ready backlog",
 	      .help = "Ready, or Backlog (not offered yet)"),
-	FIELD_PARAMS(0),
+#define FIELD_CLEAR 0
+#include "cmd/fields.def"
 	PARAM(depends, "depends", P_IDS, .letter = 'D',
 	      .help = "task that must be Done first (a dependency)"),
 	{ 0 }
@@ -49,7 +50,8 @@ static const struct param update_params[] = {
 	PARAM_KEEP_GOING,
 	PARAM(title, "title", P_TITLE, .help = "title: one line"),
 	PARAM(status, "status", P_STATUS, .choices = "ready backlog", .help = "Backlog or Ready"),
-	FIELD_PARAMS(P_EMPTY),
+#define FIELD_CLEAR P_EMPTY
+#include "cmd/fields.def"
 	PARAM(append, "append", P_TEXT, .flags = P_FILLED,
 	      .help = "text to add to the description as a paragraph"),
 	PARAM(add_labels, "add-label", P_NAMES, .help = "label to add to the present ones"),

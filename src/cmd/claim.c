@@ -16,7 +16,7 @@ static const struct param params[] = {
 	{ 0 }
 };
 
-enum result run_for_pid(struct session *s, struct args *a, struct reply *out)
+enum result ask_for_pid(struct session *s, struct args *a, struct reply *out)
 {
 	if (HAS(&a->rq, pid) && !HAS(&a->rq, pid_start)) {
 		int64_t start = os_process_start(a->rq.pid);
@@ -32,7 +32,7 @@ enum result run_for_pid(struct session *s, struct args *a, struct reply *out)
 		GIVE(&a->rq, pid_start, start);
 		GIVE(&a->rq, boot_id, proc_here(s->arena));
 	}
-	return run_op(s, a, out);
+	return SUCCESS;
 }
 
 const struct command cmd_claim = {
@@ -56,6 +56,6 @@ const struct command cmd_claim = {
 	.flags = C_WRITE,
 	.op = OP_CLAIM,
 	.fails = FAILS(CONFLICT, LOST_LOCK, NOT_FOUND),
-	.run = run_for_pid,
+	.ask = ask_for_pid,
 	.show = show_grant,
 };

@@ -184,15 +184,101 @@ static void warn_changed(struct session *s, struct reply *out)
 		   s->arena);
 }
 
-enum result command_run(const struct command *c, struct session *s, struct args *a,
-			struct reply *out)
+/* Call these around a call with --cached: the reply then says how old the state is. */
+static void cached_begin(struct session *s, const struct args *a)
 {
-	enum result code = c->run ? c->run(s, a, out) : run_op(s, a, out);
+	if (!a->cached)
+		return;
+	client_close(&s->client);
+	s->client.conn.config.opt.cached = true;
+}
 
+static void cached_end(struct session *s, const struct args *a, struct reply *out)
+{
+	int64_t at = a->cached && s->client.conn.queue ? queue_as_of(s->client.conn.queue) : 0;
+	int64_t age = os_wall_ms() - at;
+	json_t *o;
+
+	if (!a->cached)
+		return;
+	client_close(&s->client);
+	s->client.conn.config.opt.cached = false;
+	if (!at)
+		return;
+	age = age > 0 ? age : 0;
+	o = reply_more(out);
+	json_object_set_new(o, "as_of", json_string(when_text(s->client.arena, at).p));
+	json_object_set_new(o, "cached_age_ms", json_integer(age));
+	if (s->note)
+		s->note(s, arena_printf(s->client.arena,
+					"as of %s ago; without --cached pawl asks the server",
+					arena_cstr(s->client.arena,
+						   duration_text(s->client.arena, age))));
+}
+
+/* Adds the parts of a reply that every command has. */
+static enum result finish(struct session *s, enum result code, struct reply *out)
+{
 	if (code == SUCCESS && out->ans.changed)
 		warn_changed(s, out);
 	redact_answer(&s->client, s->client.self.role, &out->ans, s->arena);
 	return code;
+}
+
+bool command_is_call(const struct command *c, const struct session *s, const struct args *a)
+{
+	return !c->run || (c->runs && !c->runs(s, a));
+}
+
+static enum result tell(const struct command *c, struct session *s, const struct args *a,
+			const struct answer *ans, struct reply *out)
+{
+	out->ans = *ans;
+	cached_end(s, a, out);
+	if (c->tell)
+		c->tell(s, a, out);
+	return finish(s, out->ans.code, out);
+}
+
+enum result command_ask(const struct command *c, struct session *s, struct args *a,
+			struct call_state *call, struct reply *out)
+{
+	enum result code = c->ask ? c->ask(s, a, out) : SUCCESS;
+
+	if (code != SUCCESS)
+		return finish(s, code, out);
+	cached_begin(s, a);
+	s->client.conn.config.opt.write_status |= a->write_status;
+	if (client_begin(&s->client, &a->rq, call) == SUCCESS)
+		return SUCCESS;
+	return tell(c, s, a, &call->ans, out);
+}
+
+enum result command_tell(const struct command *c, struct session *s, const struct args *a,
+			 struct call_state *call, struct reply *out)
+{
+	client_end(&s->client, call);
+	return tell(c, s, a, &call->ans, out);
+}
+
+enum result command_run(const struct command *c, struct session *s, struct args *a,
+			struct reply *out)
+{
+	int64_t end = os_boot_ms() + a->wait;
+	struct call_state call;
+	enum result code;
+
+	if (!command_is_call(c, s, a))
+		return finish(s, c->run(s, a, out), out);
+	code = command_ask(c, s, a, &call, out);
+	if (code != SUCCESS)
+		return code;
+	queue_call(s->client.conn.queue, &call.rq, &call.ans, s->client.arena);
+	if (call.ans.code != NO_TASKS || !a->wait)
+		return command_tell(c, s, a, &call, out);
+	client_end(&s->client, &call);
+	wait_for_task(s, &a->rq, end, &call.ans);
+	return tell(c, s, a, &call.ans, out);
 }
 
 json_t *command_json(const struct command *c, const struct reply *r, struct arena *a)
@@ -220,41 +306,8 @@ enum result run_fail(enum result code, struct str message, struct str hint, stru
 	return answer_fail(&out->ans, code, message, hint);
 }
 
-void cached_begin(struct session *s, const struct args *a)
-{
-	if (!a->cached)
-		return;
-	client_close(&s->client);
-	s->client.conn.config.opt.cached = true;
-}
-
-void cached_end(struct session *s, const struct args *a, struct reply *out)
-{
-	int64_t at = a->cached && s->client.conn.queue ? queue_as_of(s->client.conn.queue) : 0;
-	int64_t age = os_wall_ms() - at;
-	json_t *o;
-
-	if (!a->cached)
-		return;
-	client_close(&s->client);
-	s->client.conn.config.opt.cached = false;
-	if (!at)
-		return;
-	age = age > 0 ? age : 0;
-	o = reply_more(out);
-	json_object_set_new(o, "as_of", json_string(when_text(s->client.arena, at).p));
-	json_object_set_new(o, "cached_age_ms", json_integer(age));
-	if (s->note)
-		s->note(s, arena_printf(s->client.arena,
-					"as of %.*s ago; without --cached pawl asks the server",
-					STRF(duration_text(s->client.arena, age))));
-}
-
 enum result run_op(struct session *s, struct args *a, struct reply *out)
 {
-	cached_begin(s, a);
-	s->client.conn.config.opt.write_status |= a->write_status;
 	client_call(&s->client, &a->rq, &out->ans);
-	cached_end(s, a, out);
 	return out->ans.code;
 }

@@ -216,8 +216,18 @@ struct command {
 	enum op op;
 	const enum result
 		*fails; /* the codes of this command, up to a SUCCESS, without the common ones */
-	/* NULL: run_op. *out is empty at the start. Returns the code of the answer. */
+	/*
+	 * A command that is one call to the queue says its request and tells its answer; command_run(), or a server that
+	 * commits the calls of several callers at once, makes the call in between.
+	 *   ask    completes a->rq. SUCCESS, or a refusal in *out: then there is no call. NULL: the arguments are the request
+	 *   tell   adds what the answer, in *out, means to the caller. NULL: nothing
+	 */
+	enum result (*ask)(struct session *s, struct args *a, struct reply *out);
+	void (*tell)(struct session *s, const struct args *a, struct reply *out);
+	/* What is not one call: it makes its calls itself. *out is empty at the start. Returns the code of the answer. */
 	enum result (*run)(struct session *s, struct args *a, struct reply *out);
+	/* With both `ask` and `run`: do these arguments need run()? */
+	bool (*runs)(const struct session *s, const struct args *a);
 	/* NULL: reply_json. */
 	json_t *(*json)(const struct reply *r, struct arena *a);
 	/* NULL: show_task. Only called on success and on NO_TASKS and LOCK_FREE. */
@@ -232,9 +242,8 @@ struct command {
 
 #define FAILS(...) ((const enum result[]){ __VA_ARGS__, SUCCESS })
 
-#define COMMAND(name, role, local) extern const struct command cmd_##name;
+#define COMMAND(name, local) extern const struct command cmd_##name;
 #include "cmd/commands.def"
-#undef COMMAND
 
 extern const struct command *const commands[]; /* ends with NULL */
 /* The least role that may call it over the network. The queue also judges the call itself (core/role.h). */
@@ -267,19 +276,26 @@ struct str command_word(const struct command *c);
  * none. */
 const char *command_nearest(const char *prefix, const char *word, struct arena *a);
 
-/* Runs the command by its own run() or by run_op(). */
+/* Is it one call to the queue? Then command_ask() and command_tell() can stand around it. */
+bool command_is_call(const struct command *c, const struct session *s, const struct args *a);
+/* SUCCESS: the queue has to make call->rq and set call->ans. Else the reply is a refusal, and nothing more is to do. */
+enum result command_ask(const struct command *c, struct session *s, struct args *a,
+			struct call_state *call, struct reply *out);
+/* Makes the reply from the answer. */
+enum result command_tell(const struct command *c, struct session *s, const struct args *a,
+			 struct call_state *call, struct reply *out);
+/* Runs the command, whether it is one call or not. With args->wait it waits for a task. */
 enum result command_run(const struct command *c, struct session *s, struct args *a,
 			struct reply *out);
 json_t *command_json(const struct command *c, const struct reply *r, struct arena *a);
 void command_show(const struct command *c, const struct reply *r, struct view *v);
 
-/* Sends the request; the reply is its answer. */
+/* Repeats a call that found no task, until it finds one or `end` (os_boot_ms). *ans: the answer of the last call. */
+void wait_for_task(struct session *s, const struct request *rq, int64_t end, struct answer *ans);
+/* For a run(): sends the request; the reply is its answer. */
 enum result run_op(struct session *s, struct args *a, struct reply *out);
-/* Call these around a call with --cached: the reply then says how old the state is. */
-void cached_begin(struct session *s, const struct args *a);
-void cached_end(struct session *s, const struct args *a, struct reply *out);
-/* Like run_op(), for commands with --pid: adds the start time and the host of that process. */
-enum result run_for_pid(struct session *s, struct args *a, struct reply *out);
+/* For commands with --pid: adds the start time and the host of that process to the request. */
+enum result ask_for_pid(struct session *s, struct args *a, struct reply *out);
 /* Makes the reply from an answer of this process. */
 enum result run_answer(const struct answer *ans, struct reply *out);
 /* Makes a refusal by this process. */

@@ -16,7 +16,8 @@ static const struct param params[] = {
 	      .help = "id of the task (default: the next of t1, t2, …)"),
 	PARAM(status, "status", P_STATUS, .def = "Ready", .choices = "ready backlog",
 	      .flags = P_SELDOM, .help = "Ready, or Backlog (not offered yet)"),
-	FIELD_PARAMS(0),
+#define FIELD_CLEAR 0
+#include "cmd/fields.def"
 	PARAM(depends, "depends", P_IDS, .letter = 'D',
 	      .help = "task that must be Done first (a dependency); may be repeated",
 	      .model = "tasks that must be Done first"),
@@ -29,12 +30,19 @@ static const struct param params[] = {
 	{ 0 }
 };
 
+/* A list in a file is several calls, and an editor needs a terminal. */
+static bool runs(const struct session *s, const struct args *a)
+{
+	return ((const struct create_args *)a)->file.n || (!HAS(&a->rq, title) && edit_can(s));
+}
+
 /* The new task differs from the request: one of its dependencies was canceled. */
-static void warn(struct session *s, struct reply *out)
+static void tell(struct session *s, const struct args *a, struct reply *out)
 {
 	const struct task *t = out->ans.task;
 
-	if (t->status != NEEDS_HELP || out->ans.existed)
+	(void)a;
+	if (out->ans.code != SUCCESS || t->status != NEEDS_HELP || out->ans.existed)
 		return;
 	reply_warn(out,
 		   arena_printf(s->arena, "%.*s needs help: %s", STRF(t->id),
@@ -43,11 +51,9 @@ static void warn(struct session *s, struct reply *out)
 		   s->arena);
 }
 
-static enum result run(struct session *s, struct args *a, struct reply *out)
+static enum result ask(struct session *s, struct args *a, struct reply *out)
 {
-	struct str file = ((const struct create_args *)a)->file;
 	const char *fault = fields_fault(&a->rq);
-	enum result code;
 
 	if (!fault && a->rq.if_absent && !HAS(&a->rq, id))
 		fault = "--if-absent needs --id: without --id, every call creates a new task";
@@ -55,16 +61,25 @@ static enum result run(struct session *s, struct args *a, struct reply *out)
 		fault = "--status: a new task is Ready or Backlog";
 	if (fault)
 		return run_fail(USAGE, str_c(fault), STR("run `pawl help create`"), out);
-	if (file.n)
-		return plan_create(s, &a->rq, file, out);
-	if (!HAS(&a->rq, title) && !edit_can(s))
+	if (!HAS(&a->rq, title) && !runs(s, a))
 		return run_fail(
 			USAGE, STR("create needs TITLE: title: one line"),
 			STR("e.g. pawl create \"Fix the parser\" --priority high --label bug"),
 			out);
-	code = HAS(&a->rq, title) ? run_op(s, a, out) : edit_create(s, a, out);
-	if (code == SUCCESS)
-		warn(s, out);
+	return SUCCESS;
+}
+
+static enum result run(struct session *s, struct args *a, struct reply *out)
+{
+	struct str file = ((const struct create_args *)a)->file;
+	enum result code = ask(s, a, out);
+
+	if (code != SUCCESS)
+		return code;
+	if (file.n)
+		return plan_create(s, &a->rq, file, out);
+	code = edit_create(s, a, out);
+	tell(s, a, out);
 	return code;
 }
 
@@ -112,6 +127,9 @@ const struct command cmd_create = {
 	.flags = C_WRITE,
 	.op = OP_CREATE,
 	.fails = FAILS(CONFLICT, NOT_FOUND),
+	.ask = ask,
+	.tell = tell,
 	.run = run,
+	.runs = runs,
 	.show = show,
 };

@@ -179,9 +179,11 @@ static void check_scratch(struct exam *x)
 				x, CHECK_NOTE, "scratch queue",
 				arena_printf(a, "a killed `pawl torture` left %.*s behind",
 					     STRF(n.list.v[i])),
-				arena_printf(a, "pawl torture --store %.*s --remove %.*s",
-					     STRF(store_word(a, uri_shown(a, c->conn.config.uri))),
-					     STRF(n.list.v[i])));
+				arena_printf(
+					a, "pawl torture --store %s --remove %.*s",
+					arena_cstr(a,
+						   store_word(a, uri_shown(a, c->conn.config.uri))),
+					STRF(n.list.v[i])));
 }
 
 /* --- other checks -------------------------------------------------------------------------------- */
@@ -272,12 +274,14 @@ static void check_queue(struct exam *x)
 		doctor_note(x, CHECK_BAD, "queue", ans.message, ans.hint);
 		return;
 	}
-	doctor_note(x, CHECK_OK, "queue",
-		    arena_printf(x->s->arena, "%.*s, queue %.*s",
-				 STRF(uri_shown(x->s->arena, c->conn.config.uri)),
-				 STRF(c->conn.config.opt.queue.n ? c->conn.config.opt.queue
-								 : STR("default"))),
-		    STR(""));
+	doctor_note(
+		x, CHECK_OK, "queue",
+		arena_printf(x->s->arena, "%s, queue %s",
+			     arena_cstr(x->s->arena, uri_shown(x->s->arena, c->conn.config.uri)),
+			     arena_cstr(x->s->arena, c->conn.config.opt.queue.n
+							     ? c->conn.config.opt.queue
+							     : STR("default"))),
+		STR(""));
 	if (queue_is_remote(c->conn.queue) && !check_server(x)) {
 		client_close(c);
 		return;

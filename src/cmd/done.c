@@ -13,12 +13,13 @@ static const struct param params[] = {
 	{ 0 }
 };
 
-static enum result run(struct session *s, struct args *a, struct reply *out)
+static enum result ask(struct session *s, struct args *a, struct reply *out)
 {
+	(void)s;
 	if (HAS(&a->rq, new_token) && !a->rq.claim_next && !a->rq.take)
 		return run_fail(USAGE, STR("--next-token needs --claim-next or --take"),
 				STR("run `pawl help done`"), out);
-	return run_op(s, a, out);
+	return SUCCESS;
 }
 
 static void show(const struct reply *r, struct view *v)
@@ -51,6 +52,6 @@ const struct command cmd_done = {
 	.flags = C_WRITE,
 	.op = OP_DONE,
 	.fails = FAILS(CONFLICT, LOST_LOCK, INCOMPLETE_SUBTASKS, NOT_FOUND),
-	.run = run,
+	.ask = ask,
 	.show = show,
 };

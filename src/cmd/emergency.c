@@ -57,16 +57,14 @@ static bool is_on(struct session *s)
 	return ans.code == SUCCESS && ans.task->lock.holder.n;
 }
 
-static enum result run(struct session *s, struct args *a, struct reply *out)
+static void tell(struct session *s, const struct args *a, struct reply *out)
 {
-	enum result code = run_op(s, a, out);
-
-	if (code != SUCCESS)
-		return code;
+	(void)a;
+	if (out->ans.code != SUCCESS)
+		return;
 	json_object_set_new(reply_more(out), "emergency", state_json(out->ans.task, s->arena));
 	out->own = out->ans.task;
 	out->ans.task = NULL;
-	return code;
 }
 
 static enum result run_on(struct session *s, struct args *a, struct reply *out)
@@ -78,7 +76,8 @@ static enum result run_on(struct session *s, struct args *a, struct reply *out)
 		trouble = back_up(s, &path);
 		GIVE(&a->rq, text, path);
 	}
-	code = run(s, a, out);
+	code = run_op(s, a, out);
+	tell(s, a, out);
 	if (code == SUCCESS && trouble.n)
 		reply_warn(out, trouble, s->arena);
 	return code;
@@ -143,7 +142,7 @@ const struct command cmd_emergency_off = {
 	.params = off_params,
 	.flags = C_WRITE | C_IDEMPOTENT,
 	.op = OP_EMERGENCY_OFF,
-	.run = run,
+	.tell = tell,
 	.show = show_state,
 };
 
@@ -157,6 +156,6 @@ const struct command cmd_emergency_status = {
 	.gives = "emergency",
 	.flags = C_IDEMPOTENT,
 	.op = OP_EMERGENCY,
-	.run = run,
+	.tell = tell,
 	.show = show_state,
 };

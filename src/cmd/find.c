@@ -17,20 +17,25 @@ static const struct param params[] = {
 	{ 0 }
 };
 
-static enum result run(struct session *s, struct args *args, struct reply *out)
+static enum result ask(struct session *s, struct args *args, struct reply *out)
 {
 	const struct find_args *a = (const struct find_args *)args;
-	enum result code;
 
+	(void)out;
 	if (!HAS(&args->rq, limit))
 		GIVE(&args->rq, limit, s->complete ? 0 : 100);
 	if (s->people)
 		GIVE(&args->rq, view,
 		     (a->all ? VIEW_ARCHIVED : 0) | VIEW_SORT(SORT_CREATED) | VIEW_PEOPLE);
-	code = run_op(s, args, out);
+	return SUCCESS;
+}
+
+static void tell(struct session *s, const struct args *args, struct reply *out)
+{
+	const struct find_args *a = (const struct find_args *)args;
+
 	list_tell(s, &cmd_find, args, (struct list_shown){ .filtered = true, .archived = a->all },
 		  out);
-	return code;
 }
 
 const struct command cmd_find = {
@@ -50,6 +55,7 @@ const struct command cmd_find = {
 	.args_size = sizeof(struct find_args),
 	.flags = C_IDEMPOTENT,
 	.op = OP_LIST,
-	.run = run,
+	.ask = ask,
+	.tell = tell,
 	.show = show_tasks,
 };

@@ -17,7 +17,10 @@ struct str form_text(const struct task *t, struct arena *a)
 		a,
 		"# %s%.*s. Change the fields here, and the description below the next line of dashes.\n"
 		"# Remove a line to clear its field. Lines that begin with # here are not kept.\n"
-		"# Fields: title, status, class, priority, labels, type, effort, assignee, due,\n"
+		"# Fields: title, status, class, priority, labels, "
+#define PLAIN(tag, part, name, limit, argument, help) #name ", "
+#include "core/task.def"
+		"assignee, due,\n"
 		"# not_before, parent, depends, acceptance, extra.\n",
 		t->id.n ? "Task " : "A new task", STRF(t->id));
 	task_md_form(t, head, &b, a);
@@ -142,8 +145,8 @@ bool form_changes(const struct form *before, const struct form *after, struct re
 	TEXT(title);
 	TEXT(description);
 	TEXT(acceptance);
-	TEXT(type);
-	TEXT(effort);
+#define PLAIN(tag, part, name, limit, argument, help) TEXT(name);
+#include "core/task.def"
 	TEXT(assignee);
 	TEXT(parent);
 	if (!stays)

@@ -19,27 +19,33 @@ static const struct param params[] = {
 	{ 0 }
 };
 
-static enum result run(struct session *s, struct args *args, struct reply *out)
+static enum result ask(struct session *s, struct args *args, struct reply *out)
 {
 	const struct graph_args *a = (const struct graph_args *)args;
-	struct graph_shown *own = arena_new(s->arena, struct graph_shown);
-	enum result code;
 
+	(void)s;
+	(void)out;
 	if (!HAS(&args->rq, limit))
 		GIVE(&args->rq, limit, 1000);
 	GIVE(&args->rq, view, VIEW_TREE | (a->all ? VIEW_ARCHIVED : 0));
-	code = run_op(s, args, out);
+	return SUCCESS;
+}
+
+static void tell(struct session *s, const struct args *args, struct reply *out)
+{
+	const struct graph_args *a = (const struct graph_args *)args;
+	struct graph_shown *own = arena_new(s->arena, struct graph_shown);
+
 	own->mermaid = str_is(a->format, "mermaid");
 	own->command = list_command(&cmd_graph, args, "", s->arena);
 	out->own = own;
-	if (code == SUCCESS && out->ans.total > (int64_t)out->ans.n_tasks)
+	if (out->ans.code == SUCCESS && out->ans.total > (int64_t)out->ans.n_tasks)
 		reply_warn(
 			out,
 			arena_printf(s->arena,
 				     "the graph has the first %zu tasks; for all: %.*s --limit 0",
 				     out->ans.n_tasks, STRF(own->command)),
 			s->arena);
-	return code;
 }
 
 const struct command cmd_graph = {
@@ -60,6 +66,7 @@ const struct command cmd_graph = {
 	.flags = C_IDEMPOTENT,
 	.op = OP_LIST,
 	.fails = FAILS(NOT_FOUND),
-	.run = run,
+	.ask = ask,
+	.tell = tell,
 	.show = show_graph,
 };

@@ -43,13 +43,14 @@ static const struct param init_params[] = {
 	{ 0 }
 };
 
-static enum result run_init(struct session *s, struct args *a, struct reply *out)
+static enum result ask_init(struct session *s, struct args *a, struct reply *out)
 {
 	struct answer ans = { 0 };
 
+	(void)a;
 	if (client_make(&s->client, &ans) != SUCCESS)
 		return run_answer(&ans, out);
-	return run_op(s, a, out);
+	return SUCCESS;
 }
 
 const struct command cmd_id_init = {
@@ -66,6 +67,6 @@ const struct command cmd_id_init = {
 	.params = init_params,
 	.flags = C_WRITE | C_IDEMPOTENT | C_SHELL,
 	.op = OP_ID_INIT,
-	.run = run_init,
+	.ask = ask_init,
 	.show = show,
 };

@@ -5,6 +5,7 @@ struct list_args {
 	struct args args;
 	int64_t all, ready, waiting, mine;
 	struct str sort;
+	bool open; /* set by ask(): only the open tasks, because the caller named no others */
 };
 
 /* clang-format off */
@@ -175,14 +176,12 @@ void list_tell(struct session *s, const struct command *c, const struct args *a,
 	out->own = own;
 }
 
-static enum result run(struct session *s, struct args *args, struct reply *out)
+static enum result ask(struct session *s, struct args *args, struct reply *out)
 {
 	struct list_args *a = (struct list_args *)args;
-	struct list_shown shown = { .open = is_open(a),
-				    .filtered = args->seen & NARROW,
-				    .archived = a->all };
-	enum result code;
 
+	(void)out;
+	a->open = is_open(a);
 	if (!HAS(&args->rq, limit))
 		GIVE(&args->rq, limit, s->complete ? 0 : 100);
 	if (a->mine && !HAS(&args->rq, agent))
@@ -191,12 +190,22 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 		ask_for_people(a);
 	else
 		ask_for_program(a);
-	code = run_op(s, args, out);
+	if (!s->people)
+		GIVE(&args->rq, view, args->rq.view | VIEW_CAN);
+	return SUCCESS;
+}
+
+static void tell(struct session *s, const struct args *args, struct reply *out)
+{
+	const struct list_args *a = (const struct list_args *)args;
+	struct list_shown shown = { .open = a->open,
+				    .filtered = args->seen & NARROW,
+				    .archived = a->all };
+
 	list_tell(s, &cmd_list, args, shown, out);
-	if (code == SUCCESS && !shown.filtered && !out->ans.total && !out->ans.ended)
+	if (out->ans.code == SUCCESS && !shown.filtered && !out->ans.total && !out->ans.ended)
 		json_object_set_new(reply_more(out), "hint",
 				    json_string("to create one: pawl create TITLE"));
-	return code;
 }
 
 const struct command cmd_list = {
@@ -222,6 +231,7 @@ const struct command cmd_list = {
 	.args_size = sizeof(struct list_args),
 	.flags = C_IDEMPOTENT,
 	.op = OP_LIST,
-	.run = run,
+	.ask = ask,
+	.tell = tell,
 	.show = show_tasks,
 };

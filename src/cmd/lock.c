@@ -85,7 +85,7 @@ const struct command cmd_lock_acquire = {
 	.flags = C_WRITE,
 	.op = OP_LOCK_ACQUIRE,
 	.fails = FAILS(CONFLICT, NOT_FOUND),
-	.run = run_for_pid,
+	.ask = ask_for_pid,
 	.show = show_grant,
 };
 
@@ -124,13 +124,12 @@ static bool is_locked(const struct answer *ans)
 	return ans->task && lease_live(&ans->task->lock, ans->now);
 }
 
-static enum result run_check(struct session *s, struct args *a, struct reply *out)
+static void tell_check(struct session *s, const struct args *a, struct reply *out)
 {
-	enum result code = run_op(s, a, out);
-
-	if (code == SUCCESS && !is_locked(&out->ans))
+	(void)s;
+	(void)a;
+	if (out->ans.code == SUCCESS && !is_locked(&out->ans))
 		out->ans.code = LOCK_FREE;
-	return out->ans.code;
 }
 
 static enum paint life_paint(int64_t life)
@@ -210,7 +209,7 @@ const struct command cmd_lock_check = {
 	.flags = C_IDEMPOTENT,
 	.op = OP_LOCK_STATUS,
 	.fails = FAILS(LOCK_FREE, NOT_FOUND),
-	.run = run_check,
+	.tell = tell_check,
 	.show = show_lock,
 };
 
@@ -222,11 +221,12 @@ static const struct param list_params[] = {
 	{ 0 }
 };
 
-static enum result run_list(struct session *s, struct args *a, struct reply *out)
+static enum result ask_list(struct session *s, struct args *a, struct reply *out)
 {
+	(void)out;
 	if (!HAS(&a->rq, limit))
 		GIVE(&a->rq, limit, s->quiet ? 0 : 100);
-	return run_op(s, a, out);
+	return SUCCESS;
 }
 
 static const struct param status_params[] = {
@@ -235,12 +235,12 @@ static const struct param status_params[] = {
 	{ 0 }
 };
 
-static enum result run_status(struct session *s, struct args *a, struct reply *out)
+static enum result ask_status(struct session *s, struct args *a, struct reply *out)
 {
 	if (HAS(&a->rq, id))
-		return run_op(s, a, out);
+		return SUCCESS;
 	a->rq.op = OP_LOCKS;
-	return run_list(s, a, out);
+	return ask_list(s, a, out);
 }
 
 static void show_status(const struct reply *r, struct view *v)
@@ -268,7 +268,7 @@ const struct command cmd_lock_status = {
 	.flags = C_IDEMPOTENT,
 	.op = OP_LOCK_STATUS,
 	.fails = FAILS(NOT_FOUND),
-	.run = run_status,
+	.ask = ask_status,
 	.show = show_status,
 };
 
@@ -283,7 +283,7 @@ const struct command cmd_lock_list = {
 	.params = list_params,
 	.flags = C_IDEMPOTENT,
 	.op = OP_LOCKS,
-	.run = run_list,
+	.ask = ask_list,
 	.show = show_locks,
 };
 

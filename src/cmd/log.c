@@ -185,22 +185,38 @@ static enum result set_kinds(struct args *a, struct arena *arena, struct reply *
 #define BIT(name) (UINT64_C(1) << ARG_##name)
 #define FILTERS (BIT(since) | BIT(until) | BIT(holder) | BIT(type) | BIT(after))
 
-static enum result run(struct session *s, struct args *a, struct reply *out)
+static bool runs(const struct session *s, const struct args *a)
 {
-	bool follows = ((const struct log_args *)a)->follow && s->emit;
+	return ((const struct log_args *)a)->follow && s->emit;
+}
+
+static enum result ask_for_some(struct session *s, struct args *a, struct reply *out)
+{
 	enum result code = set_kinds(a, s->arena, out);
 
-	if (code != SUCCESS)
-		return code;
 	if (!a->rq.all && !HAS(&a->rq, id))
 		GIVE(&a->rq, log_view, LOG_OF_TASKS);
-	if (follows)
-		return follow(s, a, out);
+	return code;
+}
+
+static enum result run(struct session *s, struct args *a, struct reply *out)
+{
+	enum result code = ask_for_some(s, a, out);
+
+	return code == SUCCESS ? follow(s, a, out) : code;
+}
+
+static enum result ask(struct session *s, struct args *a, struct reply *out)
+{
 	if (!HAS(&a->rq, limit))
 		GIVE(&a->rq, limit, HAS(&a->rq, after) || HAS(&a->rq, since) ? 0 : 50);
-	code = run_op(s, a, out);
+	return ask_for_some(s, a, out);
+}
+
+static void tell(struct session *s, const struct args *a, struct reply *out)
+{
+	(void)s;
 	out->own = a->rq.has & FILTERS ? a : NULL;
-	return code;
 }
 
 /* own: set if the request leaves some events out. */
@@ -235,6 +251,9 @@ const struct command cmd_log = {
 	.flags = C_IDEMPOTENT,
 	.op = OP_LOG,
 	.fails = FAILS(NOT_FOUND),
+	.ask = ask,
+	.tell = tell,
 	.run = run,
+	.runs = runs,
 	.show = show,
 };

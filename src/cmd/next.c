@@ -1,9 +1,5 @@
-#include <time.h>
-
-#include "base/os.h"
 #include "cmd/command.h"
 #include "core/lease.h"
-#include "format/answer.h"
 
 struct next_args {
 	struct args args;
@@ -33,59 +29,6 @@ static const struct param params[] = {
 	{ 0 }
 };
 
-#define WAIT_MAX 30000 /* maximum time between two looks */
-#define PAUSE 50       /* minimum time between two looks, even in a busy queue */
-
-static void pause_ms(int64_t ms)
-{
-	struct timespec t = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
-
-	nanosleep(&t, NULL);
-}
-
-/* A queue behind a server waits there. If the call came back at once, the server lets no more calls wait: then wait
- * here. */
-static void wait_for_change(struct session *s, int64_t left, int64_t due, bool *parked)
-{
-	int64_t began = os_boot_ms(), took, ms = left < WAIT_MAX ? left : WAIT_MAX;
-
-	*parked = !*parked && queue_park(s->client.conn.queue, left);
-	if (*parked)
-		return;
-	if (due > 0 && due < ms)
-		ms = due;
-	queue_wait(s->client.conn.queue, ms);
-	took = os_boot_ms() - began;
-	if (took < PAUSE)
-		pause_ms(left - took < PAUSE - took ? left - took : PAUSE - took);
-}
-
-/* Looks repeatedly, each time in an arena of its own, so that a long wait does not use more memory. */
-static void wait_for_work(struct session *s, const struct request *rq, int64_t end,
-			  struct answer *ans)
-{
-	struct arena scratch = { 0 }, *kept = s->client.arena, *ring = s->client.keyring.arena;
-	int64_t left, began;
-	bool parked = false;
-
-	while (ans->code == NO_TASKS && (left = end - os_boot_ms()) > 0) {
-		struct request copy = *rq;
-
-		wait_for_change(s, left, ans->wait_ms, &parked);
-		began = os_boot_ms();
-		arena_free(&scratch);
-		scratch = (struct arena){ 0 };
-		*ans = (struct answer){ 0 };
-		s->client.arena = s->client.keyring.arena = &scratch;
-		client_call(&s->client, &copy, ans);
-		parked = parked && os_boot_ms() - began < PAUSE;
-		s->client.arena = kept;
-		s->client.keyring.arena = ring;
-	}
-	*ans = answer_copy(ans, kept);
-	arena_free(&scratch);
-}
-
 static const char *misuse(const struct args *a, bool claim)
 {
 	if (HAS(&a->rq, ttl) && !claim)
@@ -103,28 +46,19 @@ static const char *misuse(const struct args *a, bool claim)
 	return NULL;
 }
 
-static enum result run(struct session *s, struct args *a, struct reply *out)
+static enum result ask(struct session *s, struct args *a, struct reply *out)
 {
-	int64_t end = os_boot_ms() + a->wait;
 	bool claim = ((const struct next_args *)a)->claim;
 	const char *fault = misuse(a, claim);
-	struct request first;
 
 	if (fault)
 		return run_fail(USAGE, str_c(fault), STR("run `pawl help next`"), out);
 	a->rq.op = claim ? OP_TAKE : OP_NEXT;
 	if (((const struct next_args *)a)->mine)
 		GIVE(&a->rq, assignee, HAS(&a->rq, agent) ? a->rq.agent : s->client.self.agent);
-	s->client.conn.config.opt.write_status |= a->write_status;
 	if (a->rq.explain && !HAS(&a->rq, limit))
 		GIVE(&a->rq, limit, s->quiet ? 0 : 100);
-	cached_begin(s, a);
-	first = a->rq;
-	client_call(&s->client, &first, &out->ans);
-	cached_end(s, a, out);
-	if (out->ans.code == NO_TASKS && a->wait)
-		wait_for_work(s, &a->rq, end, &out->ans);
-	return out->ans.code;
+	return SUCCESS;
 }
 
 const struct command cmd_next = {
@@ -152,6 +86,6 @@ const struct command cmd_next = {
 	.flags = C_WRITE,
 	.op = OP_NEXT,
 	.fails = FAILS(NO_TASKS),
-	.run = run,
+	.ask = ask,
 	.show = show_next,
 };

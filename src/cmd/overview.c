@@ -339,21 +339,15 @@ static const struct overview *find_places(struct session *s, const struct answer
 }
 
 /* Each part is a read of its own. If one fails, the numbers are still right. */
-enum result run_overview(struct session *s, struct args *a, struct reply *out)
+void overview_tell(struct session *s, struct reply *out)
 {
-	const struct overview *places;
-	json_t *more;
+	const struct overview *places = find_places(s, &out->ans);
+	json_t *more = reply_more(out);
 
-	a->rq.op = OP_OVERVIEW;
-	if (run_op(s, a, out) != SUCCESS)
-		return out->ans.code;
-	more = reply_more(out);
-	places = find_places(s, &out->ans);
 	out->own = places;
 	if (add_people(s, &out->ans, more) != SUCCESS)
 		reply_warn(out, STR("the tasks that wait for a person could not be read"),
 			   s->arena);
 	if (add_agents(s, &out->ans, places, more) != SUCCESS)
 		reply_warn(out, STR("the log of the last hour could not be read"), s->arena);
-	return SUCCESS;
 }

@@ -1,5 +1,5 @@
 /*
- * overview: the answer to `status` without a task. run_overview() adds three members to the numbers and the held tasks:
+ * overview: the answer to `status` without a task. overview_tell() adds three members to the numbers and the held tasks:
  * the tasks that wait for a person, the agents, and the work of the last hour. Both forms of the output show them.
  */
 #ifndef CMD_OVERVIEW_H
@@ -18,7 +18,7 @@ struct overview {
 /* The name of a worktree: the last part of its path. */
 struct str overview_worktree(struct str folder);
 /* out->own: a struct overview. */
-enum result run_overview(struct session *s, struct args *a, struct reply *out);
+void overview_tell(struct session *s, struct reply *out);
 /* The state of the holder, from the lock of a task: "working", "blocked", "idle" or "dead". */
 const char *overview_state(const struct task *t, int64_t now);
 

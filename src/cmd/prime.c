@@ -117,8 +117,8 @@ static struct str text_of(struct session *s, const struct answer *named, const s
 
 	buf_addf(
 		&b,
-		"pawl: this project's task queue; a task is held by one agent at a time. You are %.*s.\n",
-		STRF(cut(a, text_line(a, s->client.self.agent), NAME_BYTES)));
+		"pawl: this project's task queue; a task is held by one agent at a time. You are %s.\n",
+		arena_cstr(a, cut(a, text_line(a, s->client.self.agent), NAME_BYTES)));
 	add_mine(&b, s, named);
 	add_next(&b, a, next, all);
 	buf_adds(&b, str_c(about));

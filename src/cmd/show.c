@@ -58,17 +58,23 @@ static void add_related(json_t *o, const struct related *r, struct arena *a)
 }
 
 /* The caller gets the comments without a second call. */
-static enum result run(struct session *s, struct args *a, struct reply *out)
+static enum result ask(struct session *s, struct args *a, struct reply *out)
 {
-	enum result code;
+	(void)s;
+	(void)out;
+	GIVE(&a->rq, view, VIEW_RELATED | VIEW_CAN);
+	return SUCCESS;
+}
 
-	GIVE(&a->rq, view, VIEW_RELATED);
-	code = run_op(s, a, out);
-	if (code == SUCCESS && out->ans.related)
+static void tell(struct session *s, const struct args *a, struct reply *out)
+{
+	(void)a;
+	if (out->ans.code != SUCCESS)
+		return;
+	if (out->ans.related)
 		add_related(reply_more(out), out->ans.related, s->arena);
-	if (code == SUCCESS && !out->ans.n_events)
+	if (!out->ans.n_events)
 		json_object_set_new(reply_more(out), "comments", json_array());
-	return code;
 }
 
 const struct command cmd_show = {
@@ -87,6 +93,7 @@ const struct command cmd_show = {
 	.flags = C_IDEMPOTENT,
 	.op = OP_SHOW,
 	.fails = FAILS(NOT_FOUND),
-	.run = run,
+	.ask = ask,
+	.tell = tell,
 	.show = show_details,
 };

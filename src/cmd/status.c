@@ -17,38 +17,31 @@ static const struct param params[] = {
 	{ 0 }
 };
 
-/* Blocked needs two texts: the hint names both, so that the user does not learn of them one by one. */
-static enum result bring(struct session *s, struct args *a, struct reply *out)
-{
-	enum result code = run_op(s, a, out);
-
-	if (code == USAGE && a->rq.status == BLOCKED)
-		out->ans.hint = arena_printf(
-			s->arena,
-			"e.g. pawl status %.*s blocked --reason TEXT --unblock-action TEXT",
-			STRF(a->rq.id));
-	return code;
-}
-
-static enum result run(struct session *s, struct args *a, struct reply *out)
+static enum result ask(struct session *s, struct args *a, struct reply *out)
 {
 	const uint64_t allowed = UINT64_C(1) << ARG_id | UINT64_C(1) << ARG_token |
 				 UINT64_C(1) << ARG_explicit | UINT64_C(1) << ARG_request_id;
 
-	if (HAS(&a->rq, status)) {
-		a->rq.op = OP_STATUS;
-		return bring(s, a, out);
-	}
-	if (a->rq.has & ~allowed) {
+	(void)s;
+	a->rq.op = HAS(&a->rq, status) ? OP_STATUS : HAS(&a->rq, id) ? OP_SHOW : OP_OVERVIEW;
+	if (a->rq.op != OP_STATUS && a->rq.has & ~allowed)
 		return run_fail(
 			USAGE, STR("these options need a status"),
 			STR("e.g. pawl status t1 blocked --reason TEXT --unblock-action TEXT"),
 			out);
-	}
-	if (!HAS(&a->rq, id))
-		return run_overview(s, a, out);
-	a->rq.op = OP_SHOW;
-	return run_op(s, a, out);
+	return SUCCESS;
+}
+
+static void tell(struct session *s, const struct args *a, struct reply *out)
+{
+	if (out->ans.code == SUCCESS && a->rq.op == OP_OVERVIEW)
+		overview_tell(s, out);
+	/* Blocked needs two texts: the hint names both, so that the user does not learn of them one by one. */
+	if (out->ans.code == USAGE && a->rq.status == BLOCKED)
+		out->ans.hint = arena_printf(
+			s->arena,
+			"e.g. pawl status %.*s blocked --reason TEXT --unblock-action TEXT",
+			STRF(a->rq.id));
 }
 
 static void show_one(const struct answer *ans, struct view *v)
@@ -111,6 +104,7 @@ const struct command cmd_status = {
 	.flags = C_WRITE,
 	.op = OP_STATUS,
 	.fails = FAILS(CONFLICT, LOST_LOCK, INCOMPLETE_SUBTASKS, NOT_FOUND),
-	.run = run,
+	.ask = ask,
+	.tell = tell,
 	.show = show,
 };

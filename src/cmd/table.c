@@ -1,38 +1,39 @@
 #include "cmd/command.h"
+#include "core/role.h"
 
 const struct command *const commands[] = {
-#define COMMAND(name, role, local) &cmd_##name,
+#define COMMAND(name, local) &cmd_##name,
 #include "cmd/commands.def"
-#undef COMMAND
 	NULL
 };
 
-static const struct {
-	enum role role;
-	const char *local;
-} network[] = {
-#define COMMAND(name, role, local) { ROLE_##role, local },
-#include "cmd/commands.def"
-#undef COMMAND
-};
-
-static size_t index_of(const struct command *c)
-{
-	size_t i = 0;
-
-	while (commands[i] != c)
-		i++;
-	return i;
-}
-
 enum role command_role(const struct command *c)
 {
-	return network[index_of(c)].role;
+	static const struct {
+		const struct command *command;
+		enum role role;
+	} several[] = {
+#define SEVERAL(command, role) { &cmd_##command, ROLE_##role },
+#include "core/op.def"
+	};
+
+	for (size_t i = 0; i < sizeof(several) / sizeof(*several); i++)
+		if (several[i].command == c)
+			return several[i].role;
+	return role_for_op(c->op);
 }
 
 const char *command_local(const struct command *c)
 {
-	return network[index_of(c)].local;
+	static const char *const local[] = {
+#define COMMAND(name, local) local,
+#include "cmd/commands.def"
+	};
+	size_t i = 0;
+
+	while (commands[i] != c)
+		i++;
+	return local[i];
 }
 
 const struct command_group command_groups[] = { { "plan", "plan the work" },

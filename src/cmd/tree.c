@@ -14,20 +14,24 @@ static const struct param params[] = { PARAM(id, "ID", P_ID, .flags = P_POSITION
 				       PARAM_CACHED,
 				       { 0 } };
 
-static enum result run(struct session *s, struct args *args, struct reply *out)
+static enum result ask(struct session *s, struct args *args, struct reply *out)
 {
-	struct graph_shown *own = arena_new(s->arena, struct graph_shown);
-	enum result code;
-
+	(void)s;
+	(void)out;
 	if (!HAS(&args->rq, limit))
 		GIVE(&args->rq, limit, 200);
 	GIVE(&args->rq, view,
 	     VIEW_TREE | (((const struct tree_args *)args)->all ? VIEW_ARCHIVED : 0));
-	code = run_op(s, args, out);
+	return SUCCESS;
+}
+
+static void tell(struct session *s, const struct args *args, struct reply *out)
+{
+	struct graph_shown *own = arena_new(s->arena, struct graph_shown);
+
 	own->one = HAS(&args->rq, id);
 	own->command = list_command(&cmd_tree, args, "", s->arena);
 	out->own = own;
-	return code;
 }
 
 const struct command cmd_tree = {
@@ -48,6 +52,7 @@ const struct command cmd_tree = {
 	.flags = C_IDEMPOTENT,
 	.op = OP_LIST,
 	.fails = FAILS(NOT_FOUND),
-	.run = run,
+	.ask = ask,
+	.tell = tell,
 	.show = show_tree,
 };

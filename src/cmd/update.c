@@ -13,7 +13,8 @@ static const struct param params[] = {
 	PARAM(status, "status", P_STATUS, .choices = "ready backlog",
 	      .help = "Backlog or Ready; other statuses have their own commands",
 	      .model = "Backlog or Ready; the other statuses have tools"),
-	FIELD_PARAMS(P_EMPTY),
+#define FIELD_CLEAR P_EMPTY
+#include "cmd/fields.def"
 	PARAM(append, "append", P_TEXT, .flags = P_FILLED,
 	      .help = "text to add to the description as a paragraph; - reads standard input",
 	      .model = "paragraph to add to the description"),
@@ -23,7 +24,7 @@ static const struct param params[] = {
 	{ 0 }
 };
 
-static enum result run(struct session *s, struct args *a, struct reply *out)
+static enum result ask(struct session *s, struct args *a, struct reply *out)
 {
 	const uint64_t who = UINT64_C(1) << ARG_id | UINT64_C(1) << ARG_token |
 			     UINT64_C(1) << ARG_explicit | UINT64_C(1) << ARG_request_id |
@@ -31,6 +32,7 @@ static enum result run(struct session *s, struct args *a, struct reply *out)
 			     UINT64_C(1) << ARG_reason;
 	const char *fault = fields_fault(&a->rq);
 
+	(void)s;
 	if (!fault && !(a->rq.has & ~who))
 		fault = "nothing to change: give at least one field, e.g. --priority high";
 	if (!fault && HAS(&a->rq, append) && HAS(&a->rq, description))
@@ -40,7 +42,7 @@ static enum result run(struct session *s, struct args *a, struct reply *out)
 		fault = "--label replaces all labels: it cannot be used with --add-label or --remove-label";
 	if (fault)
 		return run_fail(USAGE, str_c(fault), STR("run `pawl help update`"), out);
-	return run_op(s, a, out);
+	return SUCCESS;
 }
 
 static void show(const struct reply *r, struct view *v)
@@ -72,6 +74,6 @@ const struct command cmd_update = {
 	.flags = C_WRITE | C_IDEMPOTENT | C_DESTRUCTIVE,
 	.op = OP_UPDATE,
 	.fails = FAILS(CONFLICT, LOST_LOCK, NOT_FOUND),
-	.run = run,
+	.ask = ask,
 	.show = show,
 };

@@ -223,8 +223,8 @@ void show_details(const struct reply *r, struct view *v)
 	const struct task *t = r->ans.task;
 
 	put_head(v, t);
-	row(v, "type", t->type);
-	row(v, "effort", t->effort);
+#define PLAIN(tag, part, name, limit, argument, help) row(v, #name, t->name);
+#include "core/task.def"
 	if (t->labels.n) {
 		label(v, "labels");
 		view_text(v, PLAIN, "%s\n", arena_cstr(v->arena, view_strs(v, t->labels)));

@@ -126,7 +126,8 @@ static void json_text(struct buf *out, const char *text)
 	}
 }
 
-void refusal_body(struct http_server *s, int status, const char *reason, struct buf *out)
+/* The body of a refusal. */
+static void refusal_body(struct http_server *s, int status, const char *reason, struct buf *out)
 {
 	const struct http_calls *calls = s ? &s->options.calls : NULL;
 
@@ -428,11 +429,6 @@ void http_body_max(struct http_exchange *x, uint64_t max)
 const struct http_request *http_request_of(const struct http_exchange *x)
 {
 	return &x->r;
-}
-
-struct http_server *http_server_of(const struct http_exchange *x)
-{
-	return x->s;
 }
 
 void http_on_gone(struct http_exchange *x, void (*fn)(struct http_exchange *x, void *ctx),

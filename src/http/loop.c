@@ -95,27 +95,16 @@ static void seen(evutil_socket_t fd, short what, void *ctx)
 	w->fn(w->ctx);
 }
 
-static struct http_watch *watch(struct http_server *s, int number, short what,
-				void (*fn)(void *ctx), void *ctx)
+struct http_watch *http_watch_signal(struct http_server *s, int signo, void (*fn)(void *ctx),
+				     void *ctx)
 {
 	struct http_watch *w = mem_alloc(sizeof(*w));
 
 	w->fn = fn;
 	w->ctx = ctx;
-	event_assign(&w->event, s->base, number, what | EV_PERSIST, seen, w);
+	event_assign(&w->event, s->base, signo, EV_SIGNAL | EV_PERSIST, seen, w);
 	event_add(&w->event, NULL);
 	return w;
-}
-
-struct http_watch *http_watch_fd(struct http_server *s, int fd, void (*fn)(void *ctx), void *ctx)
-{
-	return watch(s, fd, EV_READ, fn, ctx);
-}
-
-struct http_watch *http_watch_signal(struct http_server *s, int signo, void (*fn)(void *ctx),
-				     void *ctx)
-{
-	return watch(s, signo, EV_SIGNAL, fn, ctx);
 }
 
 void http_watch_end(struct http_watch *w)

@@ -162,8 +162,6 @@ void exchange_detach(struct http_exchange *x);
 void exchange_room(struct http_exchange *x);
 /* Answers a request that the server itself refuses, and closes. `x` may be NULL. */
 void exchange_refuse(struct conn *c, int status, const char *reason);
-/* The body of a refusal. */
-void refusal_body(struct http_server *s, int status, const char *reason, struct buf *out);
 
 /* server.c */
 void server_accept_more(struct http_server *s);  /* a connection ended */

@@ -128,8 +128,7 @@ void http_timer_cancel(struct http_timer *t); /* NULL: nothing; not after fn was
 struct http_later *http_later_new(struct http_server *s, void (*fn)(void *ctx), void *ctx);
 void http_later_call(struct http_later *l);
 void http_later_free(struct http_later *l);
-/* Calls fn whenever the descriptor is readable, or the signal has come. */
-struct http_watch *http_watch_fd(struct http_server *s, int fd, void (*fn)(void *ctx), void *ctx);
+/* Calls fn whenever the signal has come. */
 struct http_watch *http_watch_signal(struct http_server *s, int signo, void (*fn)(void *ctx),
 				     void *ctx);
 void http_watch_end(struct http_watch *w);
@@ -138,7 +137,6 @@ void http_watch_end(struct http_watch *w);
 
 /* Valid until the exchange ends. */
 const struct http_request *http_request_of(const struct http_exchange *x);
-struct http_server *http_server_of(const struct http_exchange *x); /* NULL: it was freed */
 /* The address of this side of the connection: see proof.h. false: it has none. */
 bool http_own_address(const struct http_exchange *x, char text[PROOF_ADDRESS_LEN]);
 

@@ -2,9 +2,7 @@
 
 #include "base/os.h"
 #include "base/secret.h"
-
-#define RENEW_LEAST_MS \
-	100 /* a server may say that the lease has expired already: do not ask it without a pause */
+#include "core/lease.h"
 
 /* Counts from the time before the call, so that the lease expires here no later than in the store. The remaining time
  * can be less than its length: the call may have been a repeat. */
@@ -14,8 +12,7 @@ void job_lease(struct job *j, int64_t sent, const struct answer *ans)
 
 	j->ttl = ans->lock->ttl;
 	j->deadline = sent + left;
-	left = (left < j->ttl ? left : j->ttl) / 3;
-	j->renew_at = sent + (left > RENEW_LEAST_MS ? left : RENEW_LEAST_MS);
+	j->renew_at = sent + lease_renew_in(left < j->ttl ? left : j->ttl);
 }
 
 bool job_settled(const struct job *j, const struct task *t, struct arena *a)

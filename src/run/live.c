@@ -62,7 +62,8 @@ static size_t read_some(struct runner *r, struct job *j, size_t most)
 	return 0;
 }
 
-void job_relay(struct runner *r, struct job *j)
+/* Shows the output that the program has written; at most a part of it, so that no job holds up the others. */
+static void job_relay(struct runner *r, struct job *j)
 {
 	if (j->piped && !screen_full(r->plan->screen))
 		(void)read_some(r, j, READ_MAX);

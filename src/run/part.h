@@ -102,8 +102,6 @@ void job_lost(struct runner *r, struct job *j);
  * to start; then call job_piped() after the attempt. 0 or -errno. */
 int job_pipe(struct runner *r, struct job *j);
 void job_piped(struct runner *r, struct job *j, bool started);
-/* Shows the output that the program has written; at most a part of it, so that no job holds up the others. */
-void job_relay(struct runner *r, struct job *j);
 /* After the group is gone: is all of its output shown? */
 bool job_relayed(struct runner *r, struct job *j);
 void job_relay_end(struct runner *r, struct job *j);

@@ -227,7 +227,8 @@ enum result backup_name(struct client *c, int64_t now, char **path, struct answe
 			    ? fs_join(c->arena, str_c(c->conn.place.pawl_dir), STR("backups"))
 			    : arena_cstr(c->arena, str_c(c->conn.config.opt.dir));
 	char *name = arena_cstr(
-		c->arena, arena_printf(c->arena, "%.*s.pawl", STRF(when_text(c->arena, now))));
+		c->arena,
+		arena_printf(c->arena, "%s.pawl", arena_cstr(c->arena, when_text(c->arena, now))));
 	int r = c->conn.place.pawl_dir ? make_folder(c) : 0;
 
 	for (char *p = name; *p; p++)

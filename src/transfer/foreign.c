@@ -51,7 +51,7 @@ static struct str as_text(const json_t *v, struct arena *a)
 }
 
 /* 68 is t68 and 68.2 is t68_2, with the program's prefix. Characters that pawl does not allow in an id become '-'. */
-struct str foreign_id(const struct foreign *f, struct str id, struct arena *a)
+static struct str foreign_id(const struct foreign *f, struct str id, struct arena *a)
 {
 	bool number = true;
 	char *p;

@@ -100,8 +100,6 @@ void foreign_backlog_body(json_t *o, struct str body);
 const char *foreign_backlog_left_out(struct str path);
 enum result foreign_lines(struct port_in *in);
 enum result foreign_checklist(struct port_in *in);
-/* pawl's id for theirs. */
-struct str foreign_id(const struct foreign *f, struct str id, struct arena *a);
 /* The id of the task that has this other id; empty: none. Borrowed. */
 struct str foreign_alias(const struct foreign_in *f, struct str id);
 /* Is a task with this key in the files? */

@@ -181,10 +181,9 @@ static void add_texts(struct buf *out, struct str about, struct str acceptance, 
 	}
 	buf_adds(&texts[0], acceptance);
 	buf_adds(&texts[N_SECTIONS - 1], summary);
-	buf_addf(out,
-		 "\n## Description\n\n<!-- SECTION:DESCRIPTION:BEGIN -->\n%.*s\n"
-		 "<!-- SECTION:DESCRIPTION:END -->\n",
-		 STRF(str_trim(buf_str(&texts[N_SECTIONS]))));
+	buf_adds(out, STR("\n## Description\n\n<!-- SECTION:DESCRIPTION:BEGIN -->\n"));
+	buf_adds(out, str_trim(buf_str(&texts[N_SECTIONS])));
+	buf_adds(out, STR("\n<!-- SECTION:DESCRIPTION:END -->\n"));
 	for (size_t i = 0; i <= N_SECTIONS; i++) {
 		if (i < N_SECTIONS)
 			add_section(out, i, buf_str(&texts[i]));
@@ -199,12 +198,13 @@ static void add_comments(struct buf *out, const json_t *list)
 	buf_adds(out, STR("\n## Comments\n\n<!-- COMMENTS:BEGIN -->\n"));
 	for (size_t i = 0; i < json_array_size(list); i++) {
 		const json_t *o = json_array_get(list, i);
+		struct str author = json_get(o, "author"), created = json_get(o, "created"),
+			   text = json_get(o, "text");
 
 		buf_adds(out, i ? STR("\n") : STR(""));
-		if (json_get(o, "author").n)
-			buf_addf(out, "author: %.*s\n", STRF(json_get(o, "author")));
-		buf_addf(out, "created: %.*s\n---\n%.*s\n---\n", STRF(json_get(o, "created")),
-			 STRF(json_get(o, "text")));
+		if (author.n)
+			buf_addf(out, "author: %.*s\n", STRF(author));
+		buf_addf(out, "created: %.*s\n---\n%.*s\n---\n", STRF(created), STRF(text));
 	}
 	buf_adds(out, STR("<!-- COMMENTS:END -->\n"));
 }

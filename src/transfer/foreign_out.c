@@ -56,7 +56,8 @@ static void count_lost(struct foreign_out *o, const struct foreign_task *t)
 		       { "assignee", task->assignee.n },
 		       { "due", task->due },
 		       { "not_before", task->not_before },
-		       { "effort", task->effort.n },
+#define PLAIN(tag, part, name, limit, argument, help) { #name, task->name.n },
+#include "core/task.def"
 		       { "summary", task->summary.n },
 		       { "comments", t->parcel.n_comments } };
 
@@ -235,8 +236,11 @@ static void add_array(struct foreign_out *o, struct buf *out)
 
 static void add_words(struct buf *out, const json_t *list, char mark)
 {
-	for (size_t i = 0; i < json_array_size(list); i++)
-		buf_addf(out, " %c%.*s", mark, STRF(json_text(json_array_get(list, i))));
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		buf_addc(out, ' ');
+		buf_addc(out, mark);
+		buf_adds(out, json_text(json_array_get(list, i)));
+	}
 }
 
 static void add_pair(struct buf *out, const json_t *record, const char *key)
@@ -252,14 +256,14 @@ static void add_todo(struct foreign_out *o, struct buf *out)
 	for (size_t i = 0; i < o->n; i++) {
 		json_t *r = foreign_record(o, &o->tasks[i]);
 		struct str done = json_get(r, "done"), priority = json_get(r, "priority"),
-			   completed = json_get(r, "completed");
+			   completed = json_get(r, "completed"), created = json_get(r, "created"),
+			   title = json_get(r, "title");
 
 		if (done.n)
 			buf_addf(out, "x %.*s%s", STRF(completed), completed.n ? " " : "");
 		else
 			buf_addf(out, "(%.*s) ", STRF(priority));
-		buf_addf(out, "%.*s %.*s", STRF(json_get(r, "created")),
-			 STRF(json_get(r, "title")));
+		buf_addf(out, "%.*s %.*s", STRF(created), STRF(title));
 		add_words(out, json_object_get(r, "project"), '+');
 		add_words(out, json_object_get(r, "context"), '@');
 		add_pair(out, r, "due");

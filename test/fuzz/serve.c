@@ -13,7 +13,7 @@
 static struct session session;
 static struct serve serve = { .session = &session, .rate = 1000, .burst = 1000 };
 static struct desk desk = { .serve = &serve, .queue = "" };
-static struct meter meter = { .name = "fuzz" };
+static struct meter meter = { .name = "fuzz", .memory.most = SIZE_MAX };
 static struct arena arena;
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)

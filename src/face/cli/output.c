@@ -108,9 +108,11 @@ static void put_error(const struct output *o, const struct answer *ans, struct a
 		view_data(&v, PLAIN, ans->hint);
 		view_text(&v, PLAIN, "\n");
 	}
-	if (ans->code != USAGE)
-		view_text(&v, DIM, "more: pawl help %.*s\n",
-			  STRF(ans->fault.n ? ans->fault : str_c(result_name(ans->code))));
+	if (ans->code != USAGE) {
+		struct str topic = ans->fault.n ? ans->fault : str_c(result_name(ans->code));
+
+		view_text(&v, DIM, "more: pawl help %.*s\n", STRF(topic));
+	}
 	(void)(o->color_err ? tty_write_painted : tty_write)(STDERR_FILENO, buf_str(&err));
 	buf_free(&err);
 }

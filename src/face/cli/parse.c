@@ -28,9 +28,9 @@ static bool refuse(struct parser *p, struct str message, struct str hint)
 
 #define SAY(p, ...) arena_printf((p)->arena, __VA_ARGS__)
 
-static struct str shown(struct parser *p, const char *word)
+static const char *shown(struct parser *p, const char *word)
 {
-	return text_cut(p->arena, text_line(p->arena, str_c(word)), 60);
+	return arena_cstr(p->arena, text_cut(p->arena, text_line(p->arena, str_c(word)), 60));
 }
 
 static struct str help_hint(struct parser *p)
@@ -89,9 +89,8 @@ static bool unknown_option(struct parser *p, const char *word, struct str name, 
 {
 	const struct command *c = p->out->command;
 	const char *near = letter ? NULL : nearest_option(p, name);
-	struct str what = c ? SAY(p, "%s has no option %.*s", c->name, STRF(shown(p, word)))
-			    : SAY(p, "there is no option %.*s before the command",
-				  STRF(shown(p, word)));
+	struct str what = c ? SAY(p, "%s has no option %s", c->name, shown(p, word))
+			    : SAY(p, "there is no option %s before the command", shown(p, word));
 
 	if (near)
 		return refuse(
@@ -254,8 +253,8 @@ static bool short_options(struct parser *p, const char *word)
 static bool unknown_command(struct parser *p, const char *word)
 {
 	const char *prefix = p->out->prefix, *near = command_nearest(prefix, word, p->arena);
-	struct str what = SAY(p, "there is no command '%s%s%.*s'", prefix ? prefix : "",
-			      prefix ? " " : "", STRF(shown(p, word)));
+	struct str what = SAY(p, "there is no command '%s%s%s'", prefix ? prefix : "",
+			      prefix ? " " : "", shown(p, word));
 
 	if (!near)
 		return refuse(p, what, help_hint(p));
@@ -359,10 +358,9 @@ static bool take_word(struct parser *p, const char *word)
 		return name_word(p, word);
 	o = param_positional(p->out->command->params, p->positional);
 	if (!o)
-		return refuse(p,
-			      SAY(p, "%s does not take '%.*s'", p->out->command->name,
-				  STRF(shown(p, word))),
-			      word_hint(p));
+		return refuse(
+			p, SAY(p, "%s does not take '%s'", p->out->command->name, shown(p, word)),
+			word_hint(p));
 	p->positional++;
 	return set(p, o, str_c(word));
 }

@@ -261,8 +261,8 @@ static void open_editor(struct prompt *p)
 static void greet(const struct session *s)
 {
 	if (s->client.conn.config.uri.n)
-		tty_print(STDOUT_FILENO, "%.*s, as %.*s\n",
-			  STRF(uri_shown(s->arena, s->client.conn.config.uri)),
+		tty_print(STDOUT_FILENO, "%s, as %.*s\n",
+			  arena_cstr(s->arena, uri_shown(s->arena, s->client.conn.config.uri)),
 			  STRF(s->client.self.agent));
 	else if (s->client.conn.trust.uri.n)
 		tty_print(

@@ -25,8 +25,10 @@ bool trouble_topic(struct buf *out, struct str topic)
 			break;
 		if (!level && n > 1 && str_eq_nocase(name, topic))
 			level = n;
-		if (level)
-			buf_addf(out, "%.*s\n", STRF(n ? name : line));
+		if (level) {
+			buf_adds(out, n ? name : line);
+			buf_addc(out, '\n');
+		}
 	}
 	return level;
 }

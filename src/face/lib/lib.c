@@ -23,8 +23,12 @@ struct pawl {
 };
 
 struct pawl_lock {
-	char *id, *token, *task;
+	char *id, *token;
 	int64_t fence, deadline; /* by our own clock */
+	const struct task *task; /* in `arena`, at the time `now` */
+	int64_t now;
+	struct arena arena;
+	char *text; /* of the task; NULL: nobody has asked for it */
 };
 
 const char *pawl_version(void)
@@ -345,10 +349,13 @@ static struct pawl_lock *make_lock(struct called *x, int64_t sent)
 	*l = (struct pawl_lock){
 		.id = copy(ans->task->id),
 		.token = copy(ans->lock->token),
-		.task = dump(task_json(ans->task, ans->now, &x->arena)),
 		.fence = ans->lock->fence,
+		.task = ans->task,
+		.now = ans->now,
+		.arena = x->arena,
 	};
 	set_lease(l, ans, sent);
+	x->arena = (struct arena){ 0 }; /* the lock owns its memory now */
 	return l;
 }
 
@@ -404,7 +411,12 @@ int64_t pawl_lock_fence(const struct pawl_lock *l)
 
 const char *pawl_lock_task(const struct pawl_lock *l)
 {
-	return l->task;
+	struct pawl_lock *own =
+		(struct pawl_lock *)(uintptr_t)l; /* only pawl makes locks: none is const */
+
+	if (!own->text)
+		own->text = dump(task_json(own->task, own->now, &own->arena));
+	return own->text;
 }
 
 double pawl_lock_left(const struct pawl_lock *l)
@@ -468,6 +480,7 @@ void pawl_lock_free(struct pawl_lock *l)
 		return;
 	free(l->id);
 	free(l->token);
-	free(l->task);
+	free(l->text);
+	arena_free(&l->arena);
 	free(l);
 }

@@ -107,12 +107,9 @@ static json_t *task_answer(const struct reply *r, struct arena *a)
 	return o;
 }
 
-static enum result call(struct session *s, struct args *a, struct reply *out)
+static void tell(struct session *s, const struct args *a, struct reply *out)
 {
-	enum result code = run_op(s, a, out);
-
 	pm_explain(s, &a->rq, &out->ans);
-	return code;
 }
 
 static void show_message(const struct reply *r, struct view *v)
@@ -130,12 +127,13 @@ static void set_extra(json_t *extra, const char *key, struct str value)
 }
 
 /* ra_mode and ra_score go to `extra`, which pawl stores and does not interpret. */
-static void give_extra(struct session *s, struct args *a)
+static enum result ask_fields(struct session *s, struct args *a, struct reply *out)
 {
 	const struct pm_args *t = (const struct pm_args *)a;
 	json_t *extra = json_object();
 	char *text;
 
+	(void)out;
 	set_extra(extra, "ra_mode", t->ra_mode);
 	set_extra(extra, "ra_score", t->ra_score);
 	if (json_object_size(extra)) {
@@ -144,17 +142,14 @@ static void give_extra(struct session *s, struct args *a)
 		free(text);
 	}
 	json_decref(extra);
+	return SUCCESS;
 }
 
-static enum result run_create(struct session *s, struct args *a, struct reply *out)
+static void tell_create(struct session *s, const struct args *a, struct reply *out)
 {
-	enum result code;
-
-	give_extra(s, a);
-	code = call(s, a, out);
-	if (code == SUCCESS)
+	tell(s, a, out);
+	if (out->ans.code == SUCCESS)
 		say(s, out, arena_printf(s->arena, "created %.*s", STRF(out->ans.task->id)));
-	return code;
 }
 
 static json_t *created(const struct reply *r, struct arena *a)
@@ -188,20 +183,17 @@ static const struct command create_task = {
 	.args_size = sizeof(struct pm_args),
 	.flags = C_WRITE,
 	.op = OP_CREATE,
-	.run = run_create,
+	.ask = ask_fields,
+	.tell = tell_create,
 	.json = created,
 	.show = show_message,
 };
 
-static enum result run_update(struct session *s, struct args *a, struct reply *out)
+static void tell_update(struct session *s, const struct args *a, struct reply *out)
 {
-	enum result code;
-
-	give_extra(s, a);
-	code = call(s, a, out);
-	if (code == SUCCESS)
+	tell(s, a, out);
+	if (out->ans.code == SUCCESS)
 		say(s, out, arena_printf(s->arena, "updated %.*s", STRF(a->rq.id)));
-	return code;
 }
 
 static const struct param update_params[] = { TASK_ID,
@@ -222,7 +214,8 @@ static const struct command update_task = {
 	.args_size = sizeof(struct pm_args),
 	.flags = C_WRITE | C_IDEMPOTENT | C_DESTRUCTIVE,
 	.op = OP_UPDATE,
-	.run = run_update,
+	.ask = ask_fields,
+	.tell = tell_update,
 	.json = task_answer,
 	.show = show_message,
 };
@@ -251,11 +244,10 @@ static bool is_locked(const struct answer *ans)
 	return ans->task && lease_live(&ans->task->lock, ans->now);
 }
 
-static enum result run_status(struct session *s, struct args *a, struct reply *out)
+static enum result ask_status(struct session *s, struct args *a, struct reply *out)
 {
 	struct request *rq = &a->rq;
 	enum status status = status_parse(((const struct pm_args *)a)->status);
-	enum result code;
 
 	if (!status)
 		return run_fail(USAGE, STR("this status does not exist"),
@@ -266,16 +258,20 @@ static enum result run_status(struct session *s, struct args *a, struct reply *o
 	else
 		rq->has &= ~(UINT64_C(1) << ARG_ttl);
 	keeper_prove(s->face, rq);
-	code = call(s, a, out);
-	if (code != SUCCESS)
-		return code;
+	return SUCCESS;
+}
+
+static void tell_status(struct session *s, const struct args *a, struct reply *out)
+{
+	tell(s, a, out);
+	if (out->ans.code != SUCCESS)
+		return;
 	if (is_locked(&out->ans))
 		say_locked(s, out);
 	else
 		say(s, out,
-		    arena_printf(s->arena, "%.*s is %s; not locked", STRF(rq->id),
+		    arena_printf(s->arena, "%.*s is %s; not locked", STRF(a->rq.id),
 				 spelt(out->ans.task->status)));
-	return code;
 }
 
 static const struct param status_params[] = {
@@ -304,7 +300,8 @@ static const struct command update_task_status = {
 	.args_size = sizeof(struct pm_args),
 	.flags = C_WRITE,
 	.op = OP_STATUS,
-	.run = run_status,
+	.ask = ask_status,
+	.tell = tell_status,
 	.json = task_answer,
 	.show = show_message,
 };
@@ -356,13 +353,11 @@ static const struct command acquire_task_lock = {
 	.show = show_message,
 };
 
-static enum result run_release(struct session *s, struct args *a, struct reply *out)
+static void tell_release(struct session *s, const struct args *a, struct reply *out)
 {
-	enum result code = call(s, a, out);
-
-	if (code == SUCCESS)
+	tell(s, a, out);
+	if (out->ans.code == SUCCESS)
 		say(s, out, arena_printf(s->arena, "%.*s is not locked", STRF(a->rq.id)));
-	return code;
 }
 
 static const struct param release_params[] = { TASK_ID, AGENT_ID, { 0 } };
@@ -377,20 +372,18 @@ static const struct command release_task_lock = {
 	.params = release_params,
 	.flags = C_WRITE | C_IDEMPOTENT,
 	.op = OP_LOCK_RELEASE,
-	.run = run_release,
+	.tell = tell_release,
 	.json = task_answer,
 	.show = show_message,
 };
 
-static enum result run_lock_status(struct session *s, struct args *a, struct reply *out)
+static void tell_lock_status(struct session *s, const struct args *a, struct reply *out)
 {
-	enum result code = call(s, a, out);
-
+	tell(s, a, out);
 	if (is_locked(&out->ans))
 		say_locked(s, out);
-	else if (code == SUCCESS)
+	else if (out->ans.code == SUCCESS)
 		say(s, out, arena_printf(s->arena, "%.*s is not locked", STRF(a->rq.id)));
-	return code;
 }
 
 static json_t *lock_answer(const struct reply *r, struct arena *a)
@@ -418,7 +411,7 @@ static const struct command get_task_lock_status = {
 	.params = id_params,
 	.flags = C_IDEMPOTENT,
 	.op = OP_LOCK_STATUS,
-	.run = run_lock_status,
+	.tell = tell_lock_status,
 	.json = lock_answer,
 	.show = show_message,
 };
@@ -457,10 +450,11 @@ static json_t *list_answer(const struct reply *r, struct arena *a)
 	return o;
 }
 
-static enum result run_list(struct session *s, struct args *a, struct reply *out)
+static enum result ask_list(struct session *s, struct args *a, struct reply *out)
 {
 	struct strs wanted = ((const struct pm_args *)a)->statuses;
 
+	(void)s;
 	for (size_t i = 0; i < wanted.n; i++) {
 		enum status status = status_parse(wanted.v[i]);
 
@@ -471,7 +465,7 @@ static enum result run_list(struct session *s, struct args *a, struct reply *out
 	}
 	if (!HAS(&a->rq, limit))
 		GIVE(&a->rq, limit, 100);
-	return run_op(s, a, out);
+	return SUCCESS;
 }
 
 static const struct param list_params[] = {
@@ -492,21 +486,27 @@ static const struct command list_tasks = {
 	.args_size = sizeof(struct pm_args),
 	.flags = C_IDEMPOTENT,
 	.op = OP_LIST,
-	.run = run_list,
+	.ask = ask_list,
 	.json = list_answer,
 	.show = show_list,
 };
 
-/* The candidates that an agent can take become the tasks of the answer. */
-static enum result run_available(struct session *s, struct args *a, struct reply *out)
+static enum result ask_available(struct session *s, struct args *a, struct reply *out)
 {
-	struct answer *ans = &out->ans, shown;
-	enum result code;
-
+	(void)s;
+	(void)out;
 	GIVE(&a->rq, explain, 1);
 	if (!HAS(&a->rq, limit))
 		GIVE(&a->rq, limit, AVAILABLE);
-	code = run_op(s, a, out);
+	return SUCCESS;
+}
+
+/* The candidates that an agent can take become the tasks of the answer. */
+static void tell_available(struct session *s, const struct args *a, struct reply *out)
+{
+	struct answer *ans = &out->ans, shown;
+
+	(void)a;
 	for (size_t i = 0; reply_ok(out) && i < ans->n_candidates; i++) {
 		if (!ans->candidates[i].eligible ||
 		    !mcp_show(s->face, ans->candidates[i].id, 0, &shown, s->arena))
@@ -516,7 +516,6 @@ static enum result run_available(struct session *s, struct args *a, struct reply
 		ans->now = shown.now;
 	}
 	ans->n_candidates = 0;
-	return code;
 }
 
 static json_t *available(const struct reply *r, struct arena *a)
@@ -554,7 +553,8 @@ static const struct command get_available_tasks = {
 	.params = available_params,
 	.flags = C_IDEMPOTENT,
 	.op = OP_NEXT,
-	.run = run_available,
+	.ask = ask_available,
+	.tell = tell_available,
 	.json = available,
 	.show = show_list,
 };
@@ -573,7 +573,7 @@ static const struct command get_task_details = {
 	.params = id_params,
 	.flags = C_IDEMPOTENT,
 	.op = OP_SHOW,
-	.run = call,
+	.tell = tell,
 	.json = task_answer,
 	.show = show_one,
 };

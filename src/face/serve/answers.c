@@ -1,49 +1,71 @@
 /*
- * Answers on their way to callers. A caller that asks for long answers and does not read them must not fill the memory, so
- * its meter counts the bytes of long answers from the moment that a desk makes them until the peer has taken them. A
- * caller that is behind still gets short answers, and learns the outcome of every change: a long answer that only tells
- * what it read is refused, and that of a change is made brief.
+ * Answers on their way to callers. A caller that asks for long answers in many queues at once, or does not read them, must
+ * not fill the memory. So its meter counts the memory of its answers while their desks make them, and the bytes of long
+ * answers until the peer has taken them. Each token has a share of the memory for all answers, which is the smaller the
+ * more tokens use theirs. A caller without room still gets short answers, and learns the outcome of every change: a long
+ * answer that only tells what it read is refused, and that of a change is made brief.
  */
 #include "face/serve/endpoint.h"
 
 #include <stdlib.h>
 
-#define LONG (64u << 10)      /* shorter answers do not count */
-#define UNSENT_MAX ANSWER_MAX /* of long answers: a caller with more of them is behind */
+#define UNSENT_MAX ANSWER_MAX     /* of long answers: a caller with more of them is behind */
+#define MEMORY_ALL (1024u << 20)  /* of the answers of all tokens */
+#define MEMORY_TOKEN (192u << 20) /* of one token; one of its answers may exceed it */
 
-#define BEHIND STR("this token has not read its earlier answers yet")
+#define BEHIND STR("this token has not read its earlier answers yet, or too many are being made")
 
-bool answers_behind(const struct job *j)
+struct arena_pool answers_memory(struct arena_pool *whole)
 {
-	return j->caller.meter && j->caller.meter->unsent > UNSENT_MAX;
+	return (struct arena_pool){ .most = whole ? MEMORY_TOKEN : MEMORY_ALL, .whole = whole };
+}
+
+struct arena answers_arena(const struct job *j, size_t limit)
+{
+	return (struct arena){ .limit = limit, .pool = j->payer ? &j->payer->memory : NULL };
 }
 
 size_t answers_room(const struct job *j)
 {
-	return answers_behind(j) ? LONG : ANSWER_MAX;
+	const struct meter *m = j->caller.meter;
+
+	return m && m->unsent > UNSENT_MAX ? ANSWER_SHORT : ANSWER_MAX;
+}
+
+void answers_count(struct job *j, size_t n)
+{
+	struct meter *m = j->caller.meter;
+
+	if (!m || n < ANSWER_SHORT || n <= j->unsent)
+		return;
+	m->unsent += n - j->unsent;
+	arena_pool_add(&m->memory, n - j->unsent);
+	j->unsent = n;
 }
 
 void answers_made(struct job *j)
 {
-	struct meter *m = j->caller.meter;
+	answers_count(j, j->answer.n);
+}
 
-	if (!m || j->answer.n < LONG || j->answer.n <= j->unsent)
-		return;
-	m->unsent += j->answer.n - j->unsent;
-	j->unsent = j->answer.n;
+static void forget(struct meter *m, size_t n)
+{
+	m->unsent -= n;
+	arena_pool_drop(&m->memory, n);
 }
 
 void answers_drop(struct job *j)
 {
 	if (j->unsent)
-		j->caller.meter->unsent -= j->unsent;
+		forget(j->caller.meter, j->unsent);
 	j->unsent = 0;
 }
 
 void answers_refuse(struct job *j)
 {
 	answers_drop(j);
-	job_refuse(j, 429, API_ERROR, BEHIND, STR("read them, or close their connections"), "");
+	job_refuse(j, 429, API_ERROR, BEHIND,
+		   STR("read them, or close their connections, and call again"), "");
 }
 
 /* --- in the loop --------------------------------------------------------------------------------- */
@@ -57,7 +79,7 @@ static void was_sent(void *unsent)
 {
 	struct unsent *u = unsent;
 
-	u->caller->unsent -= u->n;
+	forget(u->caller, u->n);
 	free(u);
 }
 

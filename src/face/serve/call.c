@@ -1,7 +1,7 @@
 /*
- * One command with JSON arguments, in the thread of its desk. A command makes its change in the middle of its run, so a
- * command whose change is committed with those of others runs twice. The first run notes the change; the second run gets
- * the answer in its place. Only commands with a single change and no other effect do so.
+ * One command with JSON arguments, in the thread of its desk. A command that is one change asks first (call_begin); the
+ * desk commits the changes of all callers at once (packed.c), and the command tells the answer (call_end). Every other
+ * command runs by itself (call_run).
  */
 #include "face/serve/serve.h"
 
@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "cmd/args_json.h"
 
-#define BRIEF_MAX (64u << 10)
+#define JSON_TIMES 2 /* the memory of the JSON of an answer, by that of the answer */
 
 static bool good_name(struct str s)
 {
@@ -76,18 +76,24 @@ static json_t *arguments(struct job *j)
 	return NULL;
 }
 
+static int add_text(const char *text, size_t n, void *answer)
+{
+	struct buf *b = answer;
+
+	buf_adds(b, str_n(text, n));
+	return b->full ? -1 : 0;
+}
+
 /* Adds the reply as JSON. false: it does not fit. */
 static bool add_reply(struct job *j, const struct reply *r, size_t room, struct arena *a)
 {
 	json_t *o = command_json(j->command, r, a);
-	char *text = json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(15));
 
 	j->answer.n = 0;
 	j->answer.full = false;
 	j->answer.max = room;
-	buf_adds(&j->answer, str_c(text));
+	(void)json_dump_callback(o, add_text, &j->answer, JSON_COMPACT | JSON_REAL_PRECISION(15));
 	buf_addc(&j->answer, '\n');
-	free(text);
 	json_decref(o);
 	return !j->answer.full;
 }
@@ -98,7 +104,7 @@ static void set_brief(struct job *j, const struct reply *r, struct arena *a)
 	struct reply brief = *r;
 
 	brief.ans = answer_brief(&r->ans, a);
-	if (add_reply(j, &brief, BRIEF_MAX, a))
+	if (add_reply(j, &brief, ANSWER_SHORT, a))
 		return;
 	j->answer.n = 0; /* the answer of a command that tells more than struct answer */
 	j->answer.full = false;
@@ -117,13 +123,15 @@ static void set_brief(struct job *j, const struct reply *r, struct arena *a)
 static void set_answer(struct job *j, const struct reply *r, bool changed, struct arena *a)
 {
 	struct answer too_long = { 0 };
+	size_t room = answers_room(j);
 
+	arena_count(a, JSON_TIMES * a->held); /* before it is made */
 	j->code = r->ans.code;
 	j->status = str_is(r->ans.fault, "forbidden") ? 403 : result_http(j->code);
-	if (!add_reply(j, r, answers_room(j), a)) {
+	if (a->crowded || !add_reply(j, r, room, a)) {
 		if (changed) {
 			set_brief(j, r, a);
-		} else if (answers_behind(j)) {
+		} else if (a->crowded || room < ANSWER_MAX) {
 			answers_refuse(j);
 		} else {
 			answer_too_long(&too_long);
@@ -146,124 +154,124 @@ static bool may_wait(struct job *j, const struct reply *r, int64_t wait, bool la
 	return j->parked && now < j->wait_until;
 }
 
-/* --- changes that are committed with those of others ------------------------------------------------ */
-
-struct noted {
-	struct arena arena; /* of the first run, and so of the request */
-	struct request rq;
-	bool noted;
-	const struct answer *ans; /* for the second run */
+/* A command under way. Its texts are in the arena. */
+struct asked {
+	struct arena arena;
+	struct session session;
+	struct args *args;
+	struct call_state call;
+	struct reply reply;
+	int64_t wait;
 };
 
-static bool note_change(void *ctx, const struct request *rq, struct answer *ans)
+/* Reads the arguments. false: the job is refused. */
+static bool read_arguments(struct desk *d, struct job *j, struct asked *x)
 {
-	struct noted *x = ctx;
+	json_t *o = arguments(j);
+	const char *fault = NULL;
+	bool known;
 
-	if (rq->op == OP_LOCK_CLEANUP) /* of client_watch(), before the change */
-		return false;
-	if (x->ans) {
-		*ans = *x->ans;
-		return true;
+	x->session = desk_session(d, &j->caller, &x->arena);
+	known = o && find_caller(d, j, o, &x->session);
+	if (known) {
+		x->args = args_new(j->command, &x->arena);
+		fault = args_from_json(x->args, j->command, o, ARGS_REMOTE, &x->arena);
 	}
-	x->rq = *rq;
-	x->noted = true;
-	answer_fail(ans, API_ERROR, STR("the change is not made yet"), STR(""));
+	if (fault)
+		job_refuse(j, 400, USAGE, str_c(fault), STR("/openapi.json has every argument"),
+			   "");
+	json_decref(o);
+	if (!known || fault)
+		return false;
+	x->wait = x->args->wait;
+	x->args->wait = 0; /* the desk waits, not the command */
 	return true;
 }
 
-bool call_joins(const struct command *c)
+/* Answers the job with the reply. false: it waits. */
+static bool answer(struct desk *d, struct job *j, struct asked *x, bool last)
 {
-	return c == &cmd_next || (c->op && !(op_flags(c->op) & OP_READS) && c->op != OP_ARCHIVE &&
-				  command_role(c) <= ROLE_REVIEWER);
-}
-
-/* --- one run ------------------------------------------------------------------------------------- */
-
-static bool run(struct desk *d, struct job *j, json_t *o, struct session *s, bool last)
-{
-	struct args *args = args_new(j->command, s->arena);
-	const char *fault = args_from_json(args, j->command, o, ARGS_REMOTE, s->arena);
-	struct reply reply = { 0 };
-	int64_t wait = args->wait;
 	bool waits;
 
-	if (fault) {
-		job_refuse(j, 400, USAGE, str_c(fault), STR("/openapi.json has every argument"),
-			   "");
-		return true;
-	}
-	args->wait = 0; /* the desk waits, not the command */
-	(void)command_run(j->command, s, args, &reply);
-	j->parts = s->client.made;
-	d->session.client.conn.queue =
-		s->client.conn.queue; /* the command may have opened it again */
-	d->session.client.conn.mode = s->client.conn.mode;
-	if (d->session.client.conn.queue)
-		queue_pass_ctx(d->session.client.conn.queue, &d->session.client);
-	if (j->noted && j->noted->noted && !j->noted->ans) { /* the first run */
-		reply_free(&reply);
-		return false;
-	}
-	desk_failed(d, &reply.ans);
-	waits = may_wait(j, &reply, wait, last);
+	j->parts = x->session.client.made;
+	desk_failed(d, &x->reply.ans);
+	waits = may_wait(j, &x->reply, x->wait, last);
 	if (!waits)
-		set_answer(j, &reply, s->client.changed, s->arena);
-	reply_free(&reply);
+		set_answer(j, &x->reply, x->session.client.changed, &x->arena);
+	reply_free(&x->reply);
 	return !waits;
 }
 
-static bool run_in(struct desk *d, struct job *j, bool last, struct arena *a)
+/* The command may have opened the queue again. */
+static void take_queue(struct desk *d, const struct session *s)
 {
-	struct session s = desk_session(d, &j->caller, a);
-	json_t *o = arguments(j);
-	bool done = true;
-
-	if (j->noted) {
-		s.client.change = note_change;
-		s.client.change_ctx = j->noted;
-	}
-	if (o && find_caller(d, j, o, &s))
-		done = run(d, j, o, &s, last);
-	json_decref(o);
-	return done;
+	d->session.client.conn.queue = s->client.conn.queue;
+	d->session.client.conn.mode = s->client.conn.mode;
+	if (d->session.client.conn.queue)
+		queue_pass_ctx(d->session.client.conn.queue, &d->session.client);
 }
 
 bool call_run(struct desk *d, struct job *j, bool last)
 {
-	struct arena a = { .limit = JSON_ROOM };
-	bool done = run_in(d, j, last, &a);
+	struct asked x = { .arena = answers_arena(j, JSON_ROOM) };
+	bool done = true;
 
-	arena_free(&a);
+	if (read_arguments(d, j, &x)) {
+		(void)command_run(j->command, &x.session, x.args, &x.reply);
+		take_queue(d, &x.session);
+		done = answer(d, j, &x, last);
+	}
+	arena_free(&x.arena);
 	return done;
+}
+
+/* --- changes that are committed with those of others ------------------------------------------------ */
+
+bool call_joins(const struct command *c)
+{
+	if (c == &cmd_next)
+		return true;
+	return c->op && !(op_flags(c->op) & OP_READS) && (!c->run || c->runs) &&
+	       c->op != OP_ARCHIVE && c->op != OP_LOCK_CLEANUP; /* of many tasks */
 }
 
 void call_forget(struct job *j)
 {
-	arena_free(&j->noted->arena);
-	free(j->noted);
-	j->noted = NULL;
-	j->tried = false;
+	if (!j->asked)
+		return;
+	arena_free(&j->asked->arena);
+	free(j->asked);
+	j->asked = NULL;
 }
 
 const struct request *call_begin(struct desk *d, struct job *j, bool last)
 {
-	if (!call_joins(j->command))
-		return NULL;
-	j->noted = mem_alloc(sizeof(*j->noted));
-	*j->noted = (struct noted){ .arena.limit = JSON_ROOM };
+	struct asked *x = mem_alloc(sizeof(*x));
+
+	*x = (struct asked){ .arena = answers_arena(j, JSON_ROOM) };
+	j->asked = x;
 	j->tried = true;
-	(void)run_in(d, j, last, &j->noted->arena);
-	if (j->noted->noted)
-		return &j->noted->rq;
-	call_forget(j);
-	j->tried = true;
-	return NULL;
+	if (!read_arguments(d, j, x)) {
+		call_forget(j);
+	} else if (!command_is_call(j->command, &x->session, x->args)) {
+		call_forget(j);
+		j->tried = false;
+	} else if (command_ask(j->command, &x->session, x->args, &x->call, &x->reply) != SUCCESS) {
+		(void)answer(d, j, x, last);
+		call_forget(j);
+	} else if (op_flags(x->call.rq.op) & OP_READS) {
+		queue_call(x->session.client.conn.queue, &x->call.rq, &x->call.ans, &x->arena);
+		call_end(d, j, &x->call.ans, last);
+	}
+	return j->asked ? &j->asked->call.rq : NULL;
 }
 
 void call_end(struct desk *d, struct job *j, const struct answer *ans, bool last)
 {
-	j->noted->ans = ans;
-	(void)call_run(d, j, last);
+	struct asked *x = j->asked;
+
+	x->call.ans = *ans;
+	(void)command_tell(j->command, &x->session, x->args, &x->call, &x->reply);
+	(void)answer(d, j, x, last);
 	call_forget(j);
-	j->tried = true;
 }

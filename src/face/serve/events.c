@@ -16,8 +16,8 @@
 
 #include "base/os.h"
 #include "base/when.h"
+#include "format/answer.h"
 #include "format/event.h"
-#include "format/task.h"
 
 #define PING_MS 15000
 #define PING STR(": \n\n")
@@ -86,7 +86,7 @@ static enum result newest(struct desk *d, struct str *cursor, struct answer *ans
 static bool anchor_is_gone(struct desk *d, const struct job *j)
 {
 	struct request rq = { .op = OP_SHOW };
-	struct arena a = { .limit = READ_ROOM };
+	struct arena a = answers_arena(j, READ_ROOM);
 	struct answer ans = { 0 };
 	bool gone;
 
@@ -108,7 +108,7 @@ static json_t *page_json(const struct job *j, const struct answer *ans, struct a
 	json_t *tasks = json_array(), *o;
 
 	for (size_t i = 0; i < ans->n_tasks; i++)
-		json_array_append_new(tasks, task_json(&ans->tasks[i], ans->now, a));
+		json_array_append_new(tasks, answer_task_json(ans, &ans->tasks[i], a));
 	o = json_pack("{s:o, s:I}", "tasks", tasks, "total", (json_int_t)ans->total);
 	if (j->pages || ans->more) {
 		json_object_set_new(o, "page", json_integer((json_int_t)j->pages));
@@ -121,7 +121,7 @@ static json_t *page_json(const struct job *j, const struct answer *ans, struct a
  * it. Only the last page has the cursor as its id, so a peer that lost a page begins again. */
 static enum result add_snapshot(struct desk *d, struct job *j, struct answer *ans, struct arena *a)
 {
-	struct request rq = { .op = OP_LIST };
+	struct request rq = { .op = OP_LIST, .role = j->caller.role };
 	struct str cursor;
 
 	if (!j->pages) {
@@ -130,6 +130,7 @@ static enum result add_snapshot(struct desk *d, struct job *j, struct answer *an
 		set_cursor(j, cursor);
 	}
 	GIVE(&rq, limit, PAGE_TASKS);
+	GIVE(&rq, view, VIEW_CAN);
 	GIVE(&rq, after, arena_str(a, buf_str(&j->page)));
 	if (ask(d, &rq, ans, a) != SUCCESS)
 		return ans->code;
@@ -197,10 +198,10 @@ static int64_t time_of(struct desk *d, struct str cursor, struct arena *a)
 }
 
 /* The task of the event as it is now; null: it was removed, or the event is about a lock of the whole queue. */
-static json_t *task_now(struct desk *d, const struct event *e)
+static json_t *task_now(struct desk *d, const struct job *j, const struct event *e)
 {
-	struct request rq = { .op = OP_LOG };
-	struct arena a = { .limit = READ_ROOM };
+	struct request rq = { .op = OP_LOG, .role = j->caller.role };
+	struct arena a = answers_arena(j, READ_ROOM);
 	struct answer ans = { 0 };
 	json_t *task = NULL;
 
@@ -208,8 +209,9 @@ static json_t *task_now(struct desk *d, const struct event *e)
 		GIVE(&rq, id, e->task);
 		GIVE(&rq, limit, 1);
 		GIVE(&rq, log_view, LOG_WITH_TASKS);
+		GIVE(&rq, view, VIEW_CAN);
 		if (ask(d, &rq, &ans, &a) == SUCCESS && ans.n_tasks)
-			task = task_json(&ans.tasks[0], ans.now, &a);
+			task = answer_task_json(&ans, &ans.tasks[0], &a);
 	}
 	arena_free(&a);
 	return task ? task : json_null();
@@ -229,7 +231,7 @@ static void add_event(struct desk *d, struct job *j, const struct event *e, bool
 	json_t *o = json_pack("{s:o}", "event", event_json(e, a));
 
 	if (with_task)
-		json_object_set_new(o, "task", task_now(d, e));
+		json_object_set_new(o, "task", task_now(d, j, e));
 	add_message(&j->answer, e->cursor, "event", o);
 }
 
@@ -343,7 +345,7 @@ static enum result add_events(struct desk *d, struct job *j, struct answer *ans,
 void events_run(struct desk *d, struct job *j)
 {
 	struct answer ans = { 0 };
-	struct arena a = { .limit = READ_ROOM };
+	struct arena a = answers_arena(j, READ_ROOM);
 	enum result code = j->wakes ? add_change(d, j, &ans, &a) : add_events(d, j, &ans, &a);
 
 	j->status = code == SUCCESS ? 200 : result_http(code);
@@ -455,7 +457,7 @@ static void ping(void *stream)
 
 static void look(struct stream *t, bool first)
 {
-	struct guest none = { 0 };
+	struct guest reader = { .role = t->serve->read_only ? ROLE_READER : t->caller.role };
 	struct job *j;
 
 	/* the peer takes a page before the desk reads the next one */
@@ -464,7 +466,7 @@ static void look(struct stream *t, bool first)
 		return;
 	}
 	t->again = false;
-	j = job_new(JOB_EVENTS, NULL, &none);
+	j = job_new(JOB_EVENTS, NULL, &reader);
 	j->owner = t;
 	j->payer = t->caller.meter;
 	j->first = first;

@@ -45,7 +45,7 @@ static const enum result codes[CODES] = { SUCCESS,   LOCK_FREE,     USAGE,
 					  API_ERROR, MISCONFIGURED, INCOMPLETE_SUBTASKS,
 					  NOT_FOUND };
 
-void counts_call(struct serve *s, const struct command *c, enum result code, double seconds)
+static void counts_call(struct serve *s, const struct command *c, enum result code, double seconds)
 {
 	size_t i = index_of(c), k = 0, b = 0;
 

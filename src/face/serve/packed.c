@@ -21,7 +21,10 @@
 
 #define SLICE 256               /* changes of a job in one commit */
 #define COMMIT_ROOM (48u << 20) /* memory of the answers of a commit */
-#define BRIEF_ROOM (8u << 20)   /* of an answer: for the brief answers of changes */
+#define COMMITS_LARGE \
+	5 /* at once: a further one has less room, and the rest of its changes is made later */
+#define COMMIT_LEAST (1u << 20)
+#define BRIEF_ROOM (8u << 20) /* of an answer: for the brief answers of changes */
 
 /* The parts of a job. Their texts are in its body. */
 struct batch {
@@ -181,13 +184,13 @@ static void add_answer(struct job *j, const struct answer *full)
 	struct batch *b = j->batch;
 	const struct request *rq = &b->rqs[b->next++];
 	const struct command *c = packed_command(rq->op);
-	size_t before = j->answer.n;
+	size_t before = j->answer.n, room = answers_room(j);
 
 	redact_answer(&j->desk->serve->session->client, j->caller.role, ans, &own);
-	j->answer.max = answers_behind(j) ? answers_room(j) : ANSWER_MAX - BRIEF_ROOM;
+	j->answer.max = room < ANSWER_MAX ? room : ANSWER_MAX - BRIEF_ROOM;
 	frame_answer(&j->answer, ans);
 	if (j->answer.full) {
-		if (answers_behind(j) && only_reads(j)) {
+		if (room < ANSWER_MAX && only_reads(j)) {
 			answers_refuse(j);
 			arena_free(&own);
 			return;
@@ -297,11 +300,13 @@ static void commit_make(struct desk *d, struct commit *c)
 {
 	struct client *client = &d->session.client;
 	int64_t began = now_us();
+	bool large;
 
 	c->answers = arena_array(&c->arena, struct answer, c->n + 1);
 	if (!c->n)
 		return;
-	c->arena.limit = c->arena.held + COMMIT_ROOM;
+	large = d->serve->commits++ < COMMITS_LARGE;
+	c->arena.limit = c->arena.held + (large ? COMMIT_ROOM : COMMIT_LEAST);
 	queue_patience(client->conn.queue, client_timeout(client, 0));
 	queue_call_many(client->conn.queue, c->rqs, c->answers, c->n, &c->arena);
 	counts_commit(d->serve, c->n, now_us() - began);
@@ -310,11 +315,18 @@ static void commit_make(struct desk *d, struct commit *c)
 			note(d, &c->rqs[i], c->calls[i], c->arrivals[i], &c->answers[i]);
 }
 
+static bool is_made(const struct answer *answers, size_t n)
+{
+	while (n && !answers[n - 1].put_off)
+		n--;
+	return !n;
+}
+
 /* A job whose calls are one commit of their own. */
 static void run_alone(struct desk *d, struct job *j)
 {
 	struct client *client = &d->session.client;
-	struct arena a = { .limit = COMMIT_ROOM };
+	struct arena a = answers_arena(j, COMMIT_ROOM);
 	struct batch *b = j->batch;
 	struct answer *answers = arena_array(&a, struct answer, b->n + 1);
 	int64_t began = now_us();
@@ -322,7 +334,9 @@ static void run_alone(struct desk *d, struct job *j)
 	queue_patience(client->conn.queue, client_timeout(client, OP_BATCH));
 	call_all(client->conn.queue, b, answers, &a);
 	counts_commit(d->serve, b->n, now_us() - began);
-	for (size_t i = 0; i < b->n; i++) {
+	if (a.crowded && !is_made(answers, b->n))
+		answers_refuse(j);
+	for (size_t i = 0; i < b->n && !j->status; i++) {
 		note(d, &b->rqs[i], b->calls[i], b->arrivals[i], &answers[i]);
 		add_answer(j, &answers[i]);
 	}
@@ -374,8 +388,10 @@ static void give_answers(struct job *j, struct commit *c, size_t from, bool last
 
 static void add_command(struct desk *d, struct job *j, struct commit *c, bool last)
 {
-	const struct request *rq = job_is_gone(j) ? NULL : call_begin(d, j, last);
+	const struct request *rq = NULL;
 
+	if (call_joins(j->command) && !job_is_gone(j))
+		rq = call_begin(d, j, last);
 	if (rq)
 		commit_add(c, rq, STR(""), ARRIVAL_FIRST);
 }
@@ -427,13 +443,15 @@ void packed_run(struct desk *d, struct job *list, bool last)
 	commit_make(d, &c);
 	k = 0;
 	for (struct job *j = list; j; j = j->next, k++) {
-		if (j->noted && c.answers[from[k]].put_off)
+		if (j->asked && c.answers[from[k]].put_off) {
 			call_forget(j); /* it is made alone, in this turn */
-		else if (j->noted)
+			j->tried = false;
+		} else if (j->asked)
 			call_end(d, j, c.answers + from[k], last);
 		else if (is_packed(j) && j->batch && j->batch->taken)
 			give_answers(j, &c, from[k], last);
 	}
+	d->serve->commits -= c.n > 0;
 	arena_free(&c.arena);
 }
 
@@ -442,7 +460,7 @@ void packed_run(struct desk *d, struct job *list, bool last)
 /* false: the caller waits. */
 static bool read_one(struct desk *d, struct job *j, bool last)
 {
-	struct arena a = { .limit = READ_ROOM };
+	struct arena a = answers_arena(j, READ_ROOM);
 	struct answer ans = { 0 };
 	bool done;
 
@@ -452,7 +470,11 @@ static bool read_one(struct desk *d, struct job *j, bool last)
 		queue_call(d->session.client.conn.queue, &j->batch->rqs[j->batch->next], &ans, &a);
 	desk_failed(d, &ans);
 	done = !waits(j, &ans, last);
-	if (done)
+	arena_count(&a,
+		    a.held < ANSWER_MAX ? a.held : ANSWER_MAX); /* the answer is as long at most */
+	if (done && a.crowded && only_reads(j))
+		answers_refuse(j);
+	else if (done)
 		add_answer(j, &ans);
 	arena_free(&a);
 	return done;

@@ -406,19 +406,15 @@ static bool is_owner(const struct http_request *r)
 static int find_caller(struct serve *s, const struct http_request *r, struct guest *c,
 		       const char **reason, int *retry_s)
 {
-	bool none = s->access.none;
-	int status;
+	/* a proxy of the same user speaks for strangers */
+	bool owner = r->local && !s->args->behind_proxy &&
+		     !http_has_header(r->headers, "authorization");
 
 	if (r->local && !is_owner(r)) {
 		*reason = "this socket is for its owner";
 		return 403;
 	}
-	/* a proxy of the same user speaks for strangers */
-	s->access.none |= r->local && !s->args->behind_proxy &&
-			  !http_has_header(r->headers, "authorization");
-	status = access_check(s, r, route_address(s, r), c, reason, retry_s);
-	s->access.none = none;
-	return status;
+	return access_check(s, r, route_address(s, r), owner, c, reason, retry_s);
 }
 
 /* --- callers that fail ----------------------------------------------------------------------------- */

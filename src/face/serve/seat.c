@@ -24,7 +24,7 @@ struct seat {
 	struct mcp_host host;
 	struct str agents, token;
 	const char *hash, *only; /* of the token: its hash; its only queue, or empty */
-	const struct meter *caller;
+	struct meter *caller;
 	enum role role;
 	struct job *open; /* exchanges that are not answered yet */
 	struct arena passes;
@@ -292,7 +292,9 @@ static struct seat *seat_new(struct desk *d, struct job *j, struct str key, stru
 	t->hash = arena_cstr(&t->arena, p->who.token);
 	t->only = j->caller.queue ? arena_cstr(&t->arena, str_c(j->caller.queue)) : "";
 	t->token = arena_printf(&t->arena, "token %.*s", STRF(p->who.token));
-	t->m = (struct mcp){ .send = send_message, .ctx = t, .heard = os_boot_ms() };
+	t->m = (struct mcp){
+		.send = send_message, .ctx = t, .heard = os_boot_ms(), .memory = &t->caller->memory
+	};
 	o = options_of(t, p, run);
 	if (mcp_open(&t->m, &o, &ans, &j->post->arena) != SUCCESS) {
 		job_fail(j, &ans);
@@ -471,7 +473,7 @@ bool seat_run(struct desk *d, struct job *j)
 	struct seat *t;
 
 	d->seated = true; /* until seats_look() */
-	if (j->post->kind == POST_MESSAGE && answers_behind(j)) {
+	if (j->post->kind == POST_MESSAGE && answers_room(j) < MESSAGE_MAX) {
 		answers_refuse(j); /* before the call is made: its answer may be long */
 		return true;
 	}

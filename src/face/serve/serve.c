@@ -421,6 +421,7 @@ enum result serve_run(struct session *session, const struct serve_args *a, struc
 	static const char *const types[] = { FRAME_TYPE, NULL };
 	const char *fault = misuse(a);
 	struct serve s = { .session = session,
+			   .memory = answers_memory(NULL),
 			   .args = a,
 			   .access.none = str_is(a->auth, "none"),
 			   .read_only = a->read_only,

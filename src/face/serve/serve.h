@@ -6,7 +6,7 @@
  *   access.c    tokens and limits of callers
  *   desk.c      the thread of one queue: takes all jobs that arrived during the last commit, keeps waiting calls
  *   fair.c      the order of the jobs of a turn
- *   answers.c   sends answers, and bounds the memory of those that callers do not read
+ *   answers.c   sends answers, and bounds the memory of those that are made or not read yet
  *   call.c      one command with JSON arguments
  *   packed.c    packed requests; the changes of all jobs of a turn are committed together
  *   lapse.c     leases that expire
@@ -37,8 +37,9 @@
 #define DESKS_MAX 64   /* open queues besides the server's own */
 #define DESKS_SPARE 16 /* of these, for callers that have opened fewer queues than that */
 #define ANSWER_MAX BODY_MAX
-#define READ_ROOM (128u << 20) /* memory of one packed read, before it becomes an answer */
-#define JSON_ROOM (64u << 20)  /* the same for one command: its JSON needs several times as much */
+#define ANSWER_SHORT (64u << 10) /* every caller gets answers of this length */
+#define READ_ROOM (128u << 20)   /* memory of one packed read, before it becomes an answer */
+#define JSON_ROOM (64u << 20)    /* the same for one command */
 
 /* --- callers ------------------------------------------------------------------------------------ */
 
@@ -52,6 +53,7 @@ struct meter {
 	int waits, streams;
 	struct http_party party; /* its connections */
 	atomic_size_t unsent;    /* bytes of long answers that it has not read yet: see answers.c */
+	struct arena_pool memory; /* of its answers, from the first byte that is read for them */
 };
 
 struct guest {
@@ -85,9 +87,9 @@ struct serve;
 void access_open(struct access *x);
 /* Reads the tokens again if the file changed, or always. 0 or -errno: until the next success no token is valid. */
 int access_load(struct access *x, bool always);
-/* Finds the caller. 0, or the status of a refusal (401, 429, 503), and the reason. 429: the caller has failed too often, so
+/* Finds the caller. owner: the user of the server, who needs no token. 0, or the status of a refusal (401, 429, 503), and the reason. 429: the caller has failed too often, so
  * the answer is best delayed. */
-int access_check(struct serve *s, const struct http_request *r, struct str address,
+int access_check(struct serve *s, const struct http_request *r, struct str address, bool owner,
 		 struct guest *out, const char **reason, int *retry_s);
 /* Finds a valid token by the start of its hash, and its whole hash, which is valid until the next call. */
 bool access_hash(struct serve *s, struct str start, struct str *hash);
@@ -129,14 +131,14 @@ struct job {
 	struct desk *desk;
 	struct http_exchange *exchange; /* only for the loop */
 	struct guest caller;
-	const struct meter
+	struct meter
 		*payer; /* the caller whose share of the desk it takes; NULL: the server itself */
 	const struct command *command;
 	const struct store_call *store; /* of JOB_STORE */
 	bool all;                       /* of JOB_PACKED: all calls are made, or none */
 	int64_t attempt;                /* of JOB_PACKED: the caller sends it for this time */
 	struct batch *batch;            /* of JOB_PACKED: its parts, as far as they are read */
-	struct noted *noted; /* of JOB_COMMAND: its change, for the commit of this turn */
+	struct asked *asked; /* of JOB_COMMAND: its change, for the commit of this turn */
 	struct post *post;   /* of JOB_MCP and JOB_SETTLE */
 	struct buf body, after;
 	size_t parts;       /* of JOB_COMMAND and JOB_MCP: the calls that it made */
@@ -248,13 +250,13 @@ void job_free(struct job *j);
 bool job_is_gone(const struct job *j);
 /* Runs in the thread of the desk. true: the answer is there; false: the job waits, until j->due at the latest. */
 bool call_run(struct desk *d, struct job *j, bool last);
-/* Does the command make one change by client_call(), and nothing else? */
+/* May the change of the command be committed with those of others? */
 bool call_joins(const struct command *c);
-/* Runs the command, but only notes its change: the caller makes it, in a commit with others, and calls call_end() with
- * the answer. NULL: there is no change to make; the job may have its answer already. */
+/* Asks the command for its change: the caller makes it, in a commit with others, and calls call_end() with the answer.
+ * NULL: there is no change to make; the job may have its answer already. */
 const struct request *call_begin(struct desk *d, struct job *j, bool last);
 void call_end(struct desk *d, struct job *j, const struct answer *ans, bool last);
-/* Drops the noted change: the job makes it alone. */
+/* Drops the change: the job makes it alone. */
 void call_forget(struct job *j);
 /* The changes of packed jobs and of commands of a list, in one commit. Jobs that are answered have a status afterwards. */
 void packed_run(struct desk *d, struct job *list, bool last);
@@ -294,16 +296,21 @@ void job_unpark(struct job *j);
 /* The loop has the answered job. */
 void job_done(void *job);
 
-/* --- answers that callers do not read ---------------------------------------------------------------- */
+/* --- the memory of answers --------------------------------------------------------------------------- */
 
-/* Has the caller too many bytes of answers that it has not read? */
-bool answers_behind(const struct job *j);
-/* The bytes that the answer may have. Whatever does not fit is refused, or made brief if it tells of a change. */
+/* The memory of all answers, and that of one token, to begin with. */
+struct arena_pool answers_memory(struct arena_pool *whole);
+/* An arena for what is read for the answer. If it gets crowded, the caller has to come again. */
+struct arena answers_arena(const struct job *j, size_t limit);
+/* The bytes that the answer may have. Whatever does not fit is refused, or made brief if it tells of a change. Less than
+ * ANSWER_MAX: the caller has to read its other answers first. */
 size_t answers_room(const struct job *j);
 /* Counts the bytes that the answer has now. In the thread of the desk, before the loop gets the job. */
 void answers_made(struct job *j);
+/* Counts n bytes for an answer that is being made elsewhere. */
+void answers_count(struct job *j, size_t n);
 void answers_drop(struct job *j);
-/* Refuses a job that only reads, because its caller is behind. */
+/* Refuses a job that only reads, because the answers of its caller need too much memory. */
 void answers_refuse(struct job *j);
 /* Sends the answer and ends the exchange. */
 void answers_send(struct job *j, struct http_headers extra);
@@ -391,7 +398,6 @@ struct counts {
 };
 
 void counts_http(struct serve *s, enum route route, int status);
-void counts_call(struct serve *s, const struct command *c, enum result code, double seconds);
 /* Counts the calls of an answered job. */
 void counts_job(struct serve *s, const struct job *j);
 /* From any thread: a commit of this number of changes. */
@@ -443,6 +449,8 @@ struct serve {
 	int64_t started;      /* wall clock */
 	int64_t rate, burst;
 	int64_t waits_max, streams_max;
+	struct arena_pool memory;     /* of all answers */
+	atomic_int commits;           /* being made, by all desks */
 	_Atomic int64_t sessions_max; /* of each desk */
 };
 

@@ -13,7 +13,7 @@
 #include "base/fs.h"
 #include "base/tty.h"
 #include "base/when.h"
-#include "format/task.h"
+#include "format/answer.h"
 #include "transfer/target.h"
 
 #define BEGINNING "<!DOCTYPE html>\n<!-- pawl board -->\n"
@@ -121,7 +121,7 @@ static json_t *snapshot(const struct answer *ans, struct arena *a)
 	json_t *tasks = json_array();
 
 	for (size_t i = 0; i < ans->n_tasks; i++)
-		json_array_append_new(tasks, task_json(&ans->tasks[i], ans->now, a));
+		json_array_append_new(tasks, answer_task_json(ans, &ans->tasks[i], a));
 	return json_pack("{s:o, s:o}", "at", json_str(when_text(a, ans->now)), "tasks", tasks);
 }
 
@@ -150,7 +150,7 @@ static int write_file(const char *path, struct str text)
 
 enum result snapshot_export(struct session *s, struct str file, struct reply *out)
 {
-	struct request rq = { .op = OP_LIST };
+	struct request rq = { .op = OP_LIST, .role = ROLE_READER }; /* nobody acts in a file */
 	struct buf page = BUF_MAX((size_t)1 << 30);
 	char *path = arena_cstr(s->arena, file);
 	struct answer ans = { 0 };
@@ -159,6 +159,7 @@ enum result snapshot_export(struct session *s, struct str file, struct reply *ou
 
 	if (client_open(&s->client, STORE_READ, &ans) != SUCCESS)
 		return run_answer(&ans, out);
+	GIVE(&rq, view, VIEW_CAN);
 	queue_call(s->client.conn.queue, &rq, &ans, s->arena);
 	if (ans.code != SUCCESS)
 		return run_answer(&ans, out);

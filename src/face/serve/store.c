@@ -7,6 +7,8 @@
 #include "base/os.h"
 #include "face/serve/serve.h"
 
+#define STORE_ROOM (READ_ROOM + 2 * ANSWER_MAX) /* memory of one read with its frames */
+
 struct doing {
 	struct desk *d;
 	struct job *j;
@@ -14,15 +16,17 @@ struct doing {
 	struct frame_bulk head;
 	struct str items, rest; /* the frames behind the head; those that are not read yet */
 	struct buf out;         /* frames behind the answer */
+	size_t counted;         /* bytes of them that the arena has counted */
 	struct answer ans;
 	struct arena *arena;
 };
 
+enum { HEAD = 1, TELLS = 2 }; /* the frames that core/op.def explains */
+
 struct store_call {
 	const char *name;
-	enum role role; /* the least one */
-	bool heads;     /* the body begins with a head */
-	bool tells;     /* and so does the answer */
+	enum role role;  /* the least one */
+	unsigned frames; /* HEAD, TELLS */
 	enum result (*run)(struct doing *x);
 };
 
@@ -93,18 +97,28 @@ static enum result do_names(struct doing *x)
 	return queue_names(x->queue, add_name, x, &x->ans, x->arena);
 }
 
+/* Counts the bytes that the frames need, here and in the answer. Not 0: they are too many. */
+static int grow(struct doing *x)
+{
+	arena_count(x->arena, 2 * (x->out.n - x->counted));
+	x->counted = x->out.n;
+	return x->out.full || arena_over(x->arena);
+}
+
 static void add_finding(void *ctx, enum check_level level, const char *what, struct str text,
 			struct str fix)
 {
 	struct doing *x = ctx;
 	const struct client *c = &x->d->session.client;
 	enum role role = x->j->caller.role;
-	struct frame_finding f = { .level = level,
-				   .what = str_c(what),
-				   .text = redact_text(c, role, text, x->arena),
-				   .fix = redact_text(c, role, fix, x->arena) };
+	struct frame_finding f = { .level = level, .what = str_c(what) };
 
+	if (x->out.full || arena_over(x->arena))
+		return;
+	f.text = redact_text(c, role, text, x->arena);
+	f.fix = redact_text(c, role, fix, x->arena);
 	frame_finding(&x->out, &f);
+	grow(x);
 }
 
 static enum result do_check(struct doing *x)
@@ -117,7 +131,7 @@ static int add_parcel(void *ctx, const struct parcel *p)
 	struct doing *x = ctx;
 
 	frame_parcel(&x->out, p);
-	return x->out.full;
+	return grow(x);
 }
 
 static enum result do_export(struct doing *x)
@@ -133,7 +147,7 @@ static int add_item(void *ctx, const struct item *it)
 	struct doing *x = ctx;
 
 	frame_item(&x->out, it);
-	return x->out.full;
+	return grow(x);
 }
 
 static enum result do_dump(struct doing *x)
@@ -298,21 +312,9 @@ static enum result do_clear(struct doing *x)
 
 /* --- all of them ------------------------------------------------------------------------------------ */
 
-/* A dump has the hashes of tokens, so it is not for every reader. */
 static const struct store_call calls[] = {
-	{ "facts", ROLE_READER, false, false, do_facts },
-	{ "health", ROLE_READER, false, false, do_health },
-	{ "prospects", ROLE_READER, true, false, do_prospects },
-	{ "names", ROLE_READER, false, false, do_names },
-	{ "check", ROLE_READER, false, false, do_check },
-	{ "export", ROLE_READER, true, false, do_export },
-	{ "dump", ROLE_ADMIN, false, false, do_dump },
-	{ "import", ROLE_ADMIN, true, true, do_import },
-	{ "load", ROLE_ADMIN, true, true, do_load },
-	{ "verify", ROLE_ADMIN, true, true, do_verify },
-	{ "clear", ROLE_ADMIN, true, true, do_clear },
-	{ "create", ROLE_ADMIN, false, false, do_create },
-	{ "discard", ROLE_ADMIN, false, false, do_discard },
+#define FUNCTION(name, role, frames) { #name, ROLE_##role, frames, do_##name },
+#include "core/op.def"
 };
 
 const struct store_call *store_find(struct str name)
@@ -342,7 +344,7 @@ static bool read_head(struct doing *x)
 	const char *why;
 
 	x->items = buf_str(&x->j->body);
-	if (!x->j->store->heads)
+	if (!(x->j->store->frames & HEAD))
 		return true;
 	if (!frame_cut(&x->items, &one) || frame_bulk_open(one, &x->head)) {
 		job_refuse(x->j, 400, USAGE, STR("the body cannot be read"), STR(""), "");
@@ -359,19 +361,20 @@ static bool read_head(struct doing *x)
 static void give_answer(struct doing *x, enum result code)
 {
 	struct job *j = x->j;
+	size_t room = answers_room(j);
 
 	x->ans.code = code;
 	redact_answer(&x->d->session.client, j->caller.role, &x->ans, x->arena);
-	if (code == SUCCESS && j->store->tells)
+	if (code == SUCCESS && j->store->frames & TELLS)
 		frame_bulk(&x->out, &x->head);
 	j->status = 200;
 	j->type = FRAME_TYPE;
-	j->answer.max = answers_room(j); /* only reads have long answers */
+	j->answer.max = room; /* only reads have long answers */
 	frame_answer(&j->answer, &x->ans);
 	if (code == SUCCESS)
 		buf_adds(&j->answer, buf_str(&x->out));
 	j->answer.full |= x->out.full;
-	if (j->answer.full && answers_behind(j))
+	if (x->arena->crowded || (j->answer.full && room < ANSWER_MAX))
 		answers_refuse(j);
 	answers_made(j);
 }
@@ -385,6 +388,9 @@ void store_run(struct desk *d, struct job *j)
 	};
 	enum result code;
 
+	/* a change has a short answer, and must not be refused for the sake of others */
+	if (!(j->store->frames & TELLS))
+		a = answers_arena(j, STORE_ROOM);
 	if (read_head(&x)) {
 		/* client_pass() finds the caller's own locks of the whole queue here, for this job only */
 		memcpy(c->conn.held, x.head.pass, sizeof(c->conn.held));

@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+#include "core/can.h"
 #include "core/role.h"
 
 #define POLICY                                                                                \
@@ -70,6 +71,37 @@ void web_serve(struct http_exchange *x, const struct web_file *f)
 		   known ? STR("") : str_n(form->begin, (size_t)(form->end - form->begin)));
 }
 
+/* The calls on the queue itself that the role may make. A task has its own (struct allowed). */
+static json_t *can_json(enum role role)
+{
+	json_t *list = json_array();
+
+	for (int op = OP_NONE + 1; op < OP_END; op++) {
+		char name[32];
+		size_t n = 0;
+
+		if (op_flags((enum op)op) & (OP_TASK | OP_READS) ||
+		    !role_allows(role, role_for_op((enum op)op)))
+			continue;
+		for (const char *p = op_name((enum op)op); *p && n < sizeof(name); p++)
+			name[n++] = *p == '_' ? ' ' : (char)(*p - 'A' + 'a');
+		json_array_append_new(list, json_stringn(name, n));
+	}
+	return list;
+}
+
+/* The status that each way to change a task leads to. */
+static json_t *moves_json(void)
+{
+	json_t *o = json_object();
+
+	for (int way = 1; way < WAY_END; way++)
+		if (way_to(way))
+			json_object_set_new(o, way_name(way),
+					    json_string(status_name(way_to(way))));
+	return o;
+}
+
 /* The page shows only the actions that the caller may take. The server still judges each call. */
 void web_whoami(struct serve *s, struct http_exchange *x, const struct guest *c)
 {
@@ -84,6 +116,8 @@ void web_whoami(struct serve *s, struct http_exchange *x, const struct guest *c)
 			      "queue", c->queue, "read_only", s->read_only);
 	char *text;
 
+	json_object_set_new(o, "can", can_json(role));
+	json_object_set_new(o, "moves", moves_json());
 	json_object_set_new(o, "agent", one ? json_str(agent) : json_null());
 	if (token.n) {
 		json_object_set_new(o, "token", json_str(token));

@@ -5,7 +5,8 @@
 
 #define MINUTE 60000
 
-struct str notion_named(const struct plan *p, enum deed d, struct arena *a)
+/* "title, priority": the fields with this deed; empty: none */
+static struct str notion_named(const struct plan *p, enum deed d, struct arena *a)
 {
 	struct str out = STR("");
 

@@ -174,7 +174,8 @@ bool notion_page_read(struct notion *n, const json_t *o, struct page *p, struct 
 	return true;
 }
 
-json_t *notion_value(enum notion_field f, struct str text)
+/* The property's value, as Notion wants it. */
+static json_t *notion_value(enum notion_field f, struct str text)
 {
 	const char *type = notion_fields[f].type;
 	int64_t number = 0;

@@ -139,8 +139,6 @@ struct page {
 
 /* false: it is not a page. */
 bool notion_page_read(struct notion *n, const json_t *o, struct page *p, struct arena *a);
-/* The property's value, as Notion wants it. */
-json_t *notion_value(enum notion_field f, struct str text);
 struct str notion_plain(const json_t *rich, struct arena *a);
 json_t *notion_rich(struct str text);
 /* As much of the text as a rich text can have. */
@@ -294,7 +292,6 @@ enum result notion_reconcile(struct round *r, const struct task *t, struct link 
 void notion_judge(struct item *x);
 /* Makes the edits of the page in the queue. A refused one goes back to the page. */
 enum result notion_pull(struct item *x);
-void notion_send_back(struct item *x, enum notion_field f, struct str why);
 /* Notes the edits of the page that notion_pull() makes in the queue. */
 enum result notion_begin_pull(struct item *x);
 /* Notes the values that go to the page. */
@@ -311,8 +308,6 @@ void notion_keep(struct item *x, enum notion_field f);
 enum result notion_lock(struct item *x);
 /* Is the link so new that reads may be behind it? */
 bool notion_young(const struct notion *n, const struct link *l);
-/* "title, priority": the fields with this deed; empty: none */
-struct str notion_named(const struct plan *p, enum deed d, struct arena *a);
 enum result notion_new_task(struct round *r, struct page *p);
 enum result notion_new_page(struct round *r, const struct task *t);
 /* A sync ended before it noted the page, or the task, that it made. The values that it was made with tell later edits

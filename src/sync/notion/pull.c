@@ -2,7 +2,7 @@
 #include "base/when.h"
 #include "sync/notion/part.h"
 
-void notion_send_back(struct item *x, enum notion_field f, struct str why)
+static void notion_send_back(struct item *x, enum notion_field f, struct str why)
 {
 	struct arena *a = x->r->arena;
 

@@ -1,0 +1,61 @@
+/*
+ * Waiting for a task, for the faces whose process has nothing else to do. A call that waits holds nothing: each attempt is
+ * a call of its own, made when the queue may have changed. Servers keep waiting calls beside their other work instead.
+ */
+#include <time.h>
+
+#include "base/os.h"
+#include "cmd/command.h"
+#include "format/answer.h"
+
+#define WAIT_MAX 30000 /* maximum time between two attempts */
+#define PAUSE 50       /* minimum time between two attempts, even in a busy queue */
+
+static void pause_ms(int64_t ms)
+{
+	struct timespec t = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
+
+	nanosleep(&t, NULL);
+}
+
+/* A queue behind a server waits there. If the call came back at once, the server lets no more calls wait: then wait
+ * here. */
+static void wait_for_change(struct session *s, int64_t left, int64_t due, bool *parked)
+{
+	int64_t began = os_boot_ms(), took, ms = left < WAIT_MAX ? left : WAIT_MAX;
+
+	*parked = !*parked && queue_park(s->client.conn.queue, left);
+	if (*parked)
+		return;
+	if (due > 0 && due < ms)
+		ms = due;
+	queue_wait(s->client.conn.queue, ms);
+	took = os_boot_ms() - began;
+	if (took < PAUSE)
+		pause_ms(left - took < PAUSE - took ? left - took : PAUSE - took);
+}
+
+/* Each attempt has an arena of its own, so that a long wait does not use more memory. */
+void wait_for_task(struct session *s, const struct request *rq, int64_t end, struct answer *ans)
+{
+	struct arena scratch = { 0 }, *kept = s->client.arena, *ring = s->client.keyring.arena;
+	int64_t left, began;
+	bool parked = false;
+
+	while (ans->code == NO_TASKS && (left = end - os_boot_ms()) > 0) {
+		struct request copy = *rq;
+
+		wait_for_change(s, left, ans->wait_ms, &parked);
+		began = os_boot_ms();
+		arena_free(&scratch);
+		scratch = (struct arena){ 0 };
+		*ans = (struct answer){ 0 };
+		s->client.arena = s->client.keyring.arena = &scratch;
+		client_call(&s->client, &copy, ans);
+		parked = parked && os_boot_ms() - began < PAUSE;
+		s->client.arena = kept;
+		s->client.keyring.arena = ring;
+	}
+	*ans = answer_copy(ans, kept);
+	arena_free(&scratch);
+}
