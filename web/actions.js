@@ -1,9 +1,9 @@
 // Actions on one task, on several, and on the queue. Each call carries the version of the task that the user saw.
 
 import { h, button, visible } from "./dom.js";
-import { state, STATUSES, ACTIONS, allowed, moveTo, may } from "./model.js";
+import { state, STATUSES, ACTIONS, allowed, forced, moveTo } from "./model.js";
 import { call, requestId, Refusal } from "./link.js";
-import { FORMS, input, argsOf, firstValues, commandOf } from "./forms.js";
+import { FORMS, input, argsOf, fieldsOf, firstValues, commandOf } from "./forms.js";
 import { openDialog, closeDialog, dialogForm, say } from "./dialog.js";
 import { openTask } from "./detail.js";
 import { selected } from "./card.js";
@@ -38,16 +38,17 @@ export async function act(name, id) {
 }
 
 function openForm(name, form, t) {
-	const list = [...form.fields(t), ...(form.more?.(t) || [])],
+	const force = !!t && forced(name, t),
+		list = fieldsOf(form, t, force),
 		values = firstValues(form, t, list),
 		command = form.command || name,
 		positional = form.positional || (t ? ["id"] : []);
 	const args = elements => {
-		const a = argsOf(form, list, t, elements, values);
+		const a = argsOf(form, list, t, elements, values, force);
 		if (t && !form.bare) a.if_version = t.version;
 		return a;
 	};
-	const note = form.note?.(t),
+	const note = form.note?.(t, force),
 		content = [note && h("p", { class: "warn" }, note), list.map(f => input(f, values[f.name]))];
 	const f = dialogForm(content, form.submit, form.danger, e => commandOf(command, args(e), positional));
 	const send = sender(command);
@@ -91,7 +92,7 @@ function sender(command) {
 
 export function moveDialog(id) {
 	const t = state.tasks.get(id);
-	if (!t || !state.live || !may("agent")) return;
+	if (!t || !state.live || !t.can.length) return;
 	const ways = STATUSES.map(s => [s, moveTo(t, s)]).filter(([, n]) => n);
 	const way = ([status, name], i) =>
 		h(
@@ -148,11 +149,11 @@ async function changeAll(tasks, command, args) {
 
 export function bulkDialog(name) {
 	const form = BULK[name] || FORMS[name],
-		tasks = [...selected].map(id => state.tasks.get(id)).filter(t => t && allowed(BULK[name] ? "edit" : name, t)),
-		list = form.fields(tasks[0]),
+		tasks = [...selected].map(id => state.tasks.get(id)).filter(t => t && (BULK[name] ? t.can.includes("update") : allowed(name, t))),
+		list = BULK[name] ? form.fields() : fieldsOf(form, tasks[0], tasks.some(t => forced(name, t))),
 		values = firstValues(form, tasks[0], list),
 		command = form.command || name;
-	const args = (t, elements) => ({ ...argsOf(form, list, t, elements, values), if_version: t.version });
+	const args = (t, elements) => ({ ...argsOf(form, list, t, elements, values, !BULK[name] && forced(name, t)), if_version: t.version });
 	const content = [h("p", { dir: "auto" }, tasks.map(t => t.id).join(", ")), list.map(f => input(f, ""))];
 	const f = dialogForm(content, `${form.submit} (${tasks.length})`, form.danger, e =>
 		tasks.map(t => commandOf(command, args(t, e), ["id"])).join("\n"),

@@ -1,7 +1,7 @@
 // The agents and their locks. Each lock has a row of its own, so that its facts stand side by side.
 
 import { $, h, button, patch, keepFocus, ago } from "./dom.js";
-import { state, address, held } from "./model.js";
+import { state, address } from "./model.js";
 import { leaseText, tick } from "./card.js";
 import { call } from "./link.js";
 
@@ -12,7 +12,7 @@ let doneToday = new Map();
 function agents() {
 	const rows = new Map(state.agents.map(a => [a.agent, { ...a, locks: [] }]));
 	for (const t of state.tasks.values())
-		if (t.lock && held(t)) {
+		if (t.lock?.live) {
 			if (!rows.has(t.lock.holder)) rows.set(t.lock.holder, { agent: t.lock.holder, state: "working", locks: [] });
 			rows.get(t.lock.holder).locks.push(t);
 		}

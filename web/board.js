@@ -2,7 +2,7 @@
 
 import { $, h, add, fill, button, patch, keepFocus, many } from "./dom.js";
 import { card, cardSig, selected, tick } from "./card.js";
-import { state, STATUSES, CLASSES, ACTIONS, filters, columns, attention, allowed, may } from "./model.js";
+import { state, STATUSES, CLASSES, ACTIONS, filters, columns, attention, allowed } from "./model.js";
 
 const PAGE = 50; // cards of a column that are shown at first
 const ATTENTION = 12; // tasks that are shown above the columns
@@ -56,7 +56,7 @@ function drawMore(node, status, folded, part, found, total) {
 		);
 }
 
-function drawColumn(node, status, list, total, acts) {
+function drawColumn(node, status, list, total) {
 	const usual = (!list.length && status !== "Ready" && status !== "In Progress") || status === "Canceled";
 	const folded = folds[status] ?? usual,
 		limit = shown.get(status) || PAGE,
@@ -71,7 +71,7 @@ function drawColumn(node, status, list, total, acts) {
 			: `${list.length.toLocaleString("en")} of ${total.toLocaleString("en")}`;
 	patch(
 		ul,
-		part.map(t => ({ key: t.id, sig: cardSig(t), make: () => card(t, acts) })),
+		part.map(t => ({ key: t.id, sig: cardSig(t), make: () => card(t) })),
 	);
 	ul.hidden = folded || !part.length;
 	drawMore(node.querySelector(".more"), status, folded, part.length, list.length, total);
@@ -124,7 +124,7 @@ function drawAttention(f) {
 		node.querySelector("ul"),
 		part.map(item => ({
 			key: item.task.id,
-			sig: JSON.stringify([item.task.version, item.kind, item.why, item.action, state.live, state.me?.role]),
+			sig: JSON.stringify([item.task.version, item.kind, item.why, item.task.can, state.live]),
 			make: () => attentionItem(item),
 		})),
 	);
@@ -167,15 +167,14 @@ export function drawBoard() {
 	keepFocus(() => {
 		const f = filters(),
 			cols = columns(f),
-			totals = new Map(),
-			acts = may("agent");
+			totals = new Map();
 		for (const t of state.tasks.values())
 			if (f.archived || !t.archived_at) totals.set(t.status, (totals.get(t.status) || 0) + 1);
 		for (const id of selected) if (!state.tasks.has(id)) selected.delete(id);
 		const root = $("columns");
 		if (!root.firstChild) root.append(...STATUSES.map(column));
 		for (const node of root.children)
-			drawColumn(node, node.dataset.status, cols.get(node.dataset.status), totals.get(node.dataset.status) || 0, acts);
+			drawColumn(node, node.dataset.status, cols.get(node.dataset.status), totals.get(node.dataset.status) || 0);
 		const n = [...cols.values()].reduce((sum, l) => sum + l.length, 0);
 		$("found").textContent = Object.values(f).some(Boolean)
 			? `${many(n, "task")} match` + (n === 1 ? "es" : "")
@@ -193,12 +192,13 @@ function drawBulk() {
 		list = [...selected].map(id => state.tasks.get(id)).filter(Boolean);
 	node.hidden = !list.length;
 	const names = ["approve", "unblock", "retry", "ready", "backlog", "archive", "cancel"].filter(n =>
-		list.some(t => allowed(n, t)),
-	);
+			list.some(t => allowed(n, t)),
+		),
+		edits = list.some(t => t.can?.includes("update"));
 	patch(node, [
 		{
 			key: "all",
-			sig: JSON.stringify([list.map(t => [t.id, t.version]), names, state.live]),
+			sig: JSON.stringify([list.map(t => [t.id, t.version]), names, edits, state.live]),
 			make: () =>
 				h(
 					"div",
@@ -210,8 +210,8 @@ function drawBulk() {
 							disabled: !state.live,
 						}),
 					),
-					may("reviewer") && button("Add label", "bulk", { "data-name": "label", disabled: !state.live }),
-					may("reviewer") && button("Set priority", "bulk", { "data-name": "priority", disabled: !state.live }),
+					edits && button("Add label", "bulk", { "data-name": "label", disabled: !state.live }),
+					edits && button("Set priority", "bulk", { "data-name": "priority", disabled: !state.live }),
 					button("Clear selection", "unpick"),
 				),
 		},

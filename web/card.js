@@ -1,7 +1,7 @@
 // A card, and the time left of a lease, on cards and elsewhere.
 
 import { h, many, span } from "./dom.js";
-import { state, waitsFor, overdue, expired } from "./model.js";
+import { state, waitsFor, overdue } from "./model.js";
 
 export const selected = new Set();
 
@@ -27,15 +27,13 @@ export function tick() {
 			node.firstChild.style.width = state.live ? `${share * 100}%` : "0";
 			node.dataset.low = share < 0.2 ? "yes" : "no";
 		} else {
-			const text = t.lock.manual
-				? "held until it is given back"
+			const text = !t.lock.live
+				? "lease expired"
 				: !t.until
 					? "no lease"
 					: !state.live
 						? "time left unknown"
-						: left > 0
-							? `${span(left)} left`
-							: "lease expired";
+						: `${span(left)} left`;
 			if (node.textContent !== text) node.textContent = text;
 		}
 	}
@@ -80,7 +78,7 @@ function cardLines(t) {
 				leaseText(t),
 			),
 		);
-	if (t.lock && t.until && !t.lock.manual) lines.push(leaseBar(t));
+	if (t.lock && t.until) lines.push(leaseBar(t));
 	if (waits.length)
 		lines.push(
 			h(
@@ -96,7 +94,8 @@ function cardLines(t) {
 	return lines;
 }
 
-export function card(t, acts) {
+export function card(t) {
+	const acts = t.can?.length > 0;
 	return h(
 		"li",
 		{
@@ -140,9 +139,9 @@ export function cardSig(t) {
 		waitsFor(t),
 		overdue(t),
 		selected.has(t.id),
-		expired(t),
+		t.lock?.live,
+		t.can,
 		state.live,
-		state.me?.role,
 		!!t.archived_at,
 	]);
 }

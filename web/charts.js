@@ -1,7 +1,7 @@
 // Four charts, as inline SVG: throughput, cycle time, age of open work, open work by status.
 
 import { $, h, svg, patch, span } from "./dom.js";
-import { state, STATUSES, ended } from "./model.js";
+import { state, STATUSES } from "./model.js";
 
 const WIDTH = 480,
 	HEIGHT = 140,
@@ -102,7 +102,7 @@ export function drawCharts() {
 	const data = [
 		days.map(([day, list]) => ({ name: day.slice(5), n: list.length })),
 		days.map(cycle),
-		byAge(all.filter(t => !ended(t))),
+		byAge(all.filter(t => !t.ended)),
 		byStatus(all),
 	];
 	const make = () =>

@@ -1,7 +1,7 @@
 // The detail of a task: all that the queue knows about it.
 
 import { $, h, add, button, patch, keepFocus, clock } from "./dom.js";
-import { state, ACTIONS, address, setAddress, overdue, held, expired, ended, actionsFor } from "./model.js";
+import { state, ACTIONS, address, setAddress, overdue, actionsFor, target } from "./model.js";
 import { call } from "./link.js";
 import { leaseBar, leaseText, tick } from "./card.js";
 import { markdown, LONG } from "./markdown.js";
@@ -42,7 +42,7 @@ function headOf(t) {
 			"div",
 			{ class: "row acts" },
 			names.map(n => tool(ACTIONS[n].label, "do", ACTIONS[n].key, n)),
-			names.some(n => ACTIONS[n].to) && tool("Move…", "move", "m"),
+			names.some(target) && tool("Move…", "move", "m"),
 		),
 	]);
 }
@@ -53,7 +53,7 @@ function lock(t) {
 		h(
 			"section",
 			{ class: "box" },
-			h("h3", null, held(t) ? "Held" : "Abandoned"),
+			h("h3", null, t.lock.live ? "Held" : t.lock.abandoned ? "Abandoned" : "Lease expired"),
 			h(
 				"p",
 				{ class: "row" },
@@ -62,7 +62,7 @@ function lock(t) {
 				h("span", null, "fence " + t.fence),
 				leaseText(t),
 			),
-			t.until > 0 && !t.lock.manual && leaseBar(t),
+			t.until > 0 && leaseBar(t),
 			h("p", { class: "dim" }, "since ", clock(t.lock.acquired_at)),
 		)
 	);
@@ -148,13 +148,13 @@ const list = (title, items, make, kind = "") =>
 const part = (key, sig, make) => ({ key, sig: JSON.stringify(sig), make: () => make() || h("span", { hidden: true }) });
 
 function parts(t) {
-	const now = [t, state.live, state.me?.role],
+	const now = [t, state.live],
 		r = detail.show;
 	return [
 		part("head", now, () => headOf(t)),
-		part("lock", [now, expired(t)], () => lock(t)),
+		part("lock", now, () => lock(t)),
 		part("why", [detail.why, t.status], () => {
-			const why = !ended(t) && text("Why it is not next", detail.why);
+			const why = !t.ended && text("Why it is not next", detail.why);
 			why && why.classList.add("box");
 			return why;
 		}),
@@ -203,21 +203,9 @@ export function openTask(id) {
 	setAddress({ task: id }, true);
 }
 
-function whyNotNext(id, next) {
-	const mine = next?.candidates?.find(c => c.id === id);
-	if (!mine)
-		return (
-			{
-				Backlog: "It is in Backlog, which is not offered.",
-				Review: "It waits for a review.",
-				Blocked: "It is blocked.",
-				"Needs Help": "It waits for help.",
-			}[state.tasks.get(id)?.status] || ""
-		);
-	if (!mine.eligible) return mine.why;
-	if (mine.place === 1) return "It is next.";
-	const all = next.candidates.filter(c => c.eligible).length;
-	return `It is number ${mine.place} in the order of ${all} eligible tasks: ${mine.why}.`;
+function whyNotNext(t) {
+	if (t?.position === 1) return "It is next.";
+	return t?.position ? `It is number ${t.position} in the order: ${t.why}.` : t?.why || "";
 }
 
 let reading = 0;
@@ -226,13 +214,9 @@ async function readDetail() {
 		turn = ++reading;
 	if (!id || !state.live) return;
 	const get = (name, args) => call(name, args).catch(() => null);
-	const [show, log, next] = await Promise.all([
-		get("show", { id }),
-		get("log", { id, limit: 50 }),
-		get("next", { explain: true, limit: 0 }),
-	]);
+	const [show, log] = await Promise.all([get("show", { id }), get("log", { id, limit: 50 })]);
 	if (turn !== reading || detail.id !== id) return;
-	Object.assign(detail, { show, events: log?.events || [], why: whyNotNext(id, next) });
+	Object.assign(detail, { show, events: log?.events || [], why: whyNotNext(show?.task) });
 	drawDetail();
 }
 

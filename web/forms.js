@@ -1,7 +1,7 @@
 // The actions as data: the texts that each asks for, the call that it makes, and the same call as a command.
 
 import { h, visible } from "./dom.js";
-import { state, CLASSES, held } from "./model.js";
+import { state, CLASSES } from "./model.js";
 
 // --- the same as a command -------------------------------------------------------------------------------------------
 
@@ -47,7 +47,7 @@ const FIELDS = [
 // name: { command, title, submit, fields, ... }
 //   bare: the call has no version, because it overwrites nothing
 //   changesOnly: the form shows the task as it is, and the call has only the fields that the user changed
-//   more(t): further fields, extra(t): further arguments, note(t): a warning
+//   extra: further arguments, note(t, force): a warning; force: the call overrides the holder
 export const FORMS = {
 	create: {
 		title: () => "New task",
@@ -67,9 +67,7 @@ export const FORMS = {
 		submit: "Save",
 		fields: () => FIELDS,
 		changesOnly: true,
-		note: t => held(t) && `@${t.lock.holder} holds ${t.id}. Only an admin can change it, with a reason; the holder is told.`,
-		more: t => (held(t) ? [reason("Reason for the holder", true)] : []),
-		extra: t => (held(t) ? { force: true } : {}),
+		note: (t, force) => force && `@${t.lock.holder} holds ${t.id}. Only an admin can change it, with a reason; the holder is told.`,
 	},
 	comment: {
 		title: t => `Comment on ${t.id}`,
@@ -92,22 +90,21 @@ export const FORMS = {
 		title: t => `Make ${t.id} Ready`,
 		submit: "Make Ready",
 		fields: () => [],
-		extra: () => ({ status: "ready" }),
+		extra: { status: "ready" },
 	},
 	backlog: {
 		command: "update",
 		title: t => `Put ${t.id} into Backlog`,
 		submit: "Put into Backlog",
 		fields: () => [],
-		extra: () => ({ status: "backlog" }),
+		extra: { status: "backlog" },
 	},
 	cancel: {
 		title: t => `Cancel ${t.id}`,
 		submit: "Cancel task",
 		danger: true,
 		fields: () => [reason("Why?", true)],
-		extra: t => (held(t) ? { force: true } : {}),
-		note: t => held(t) && `@${t.lock.holder} holds ${t.id} and loses the lock.`,
+		note: (t, force) => force && `@${t.lock.holder} holds ${t.id} and loses the lock.`,
 	},
 	archive: { title: t => `Archive ${t.id}`, submit: "Archive", fields: () => [] },
 	lock_break: {
@@ -139,6 +136,12 @@ export const FORMS = {
 		fields: () => [reason("How did it end? (may be empty)")],
 	},
 };
+
+// The fields of the form; an override needs a reason.
+export function fieldsOf(form, t, force) {
+	const list = form.fields(t);
+	return force && !list.some(f => f.name === "reason") ? [...list, reason("Reason for the holder", true)] : list;
+}
 
 // The texts that a form shows at first, as its elements give them back.
 function firstValue(form, t, f) {
@@ -177,7 +180,7 @@ export function input(f, value) {
 
 // The arguments of the call, from the form. values: the texts that it showed at first, by the names of the fields. They are
 // not those of the task as it is now: a field that an agent changed meanwhile keeps the agent's value.
-export function argsOf(form, list, t, elements, values) {
+export function argsOf(form, list, t, elements, values, force) {
 	const args = t ? { id: t.id } : {};
 	for (const f of list) {
 		const raw = elements[f.name].value,
@@ -188,6 +191,6 @@ export function argsOf(form, list, t, elements, values) {
 		else if (f.choice) args[f.name] = value.replace(" ", "-").toLowerCase();
 		else args[f.name] = value;
 	}
-	return Object.assign(args, form.extra?.(t));
+	return Object.assign(args, form.extra, force ? { force } : {});
 }
 

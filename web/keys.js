@@ -103,8 +103,8 @@ function pageKey(key) {
 		$("q").focus();
 		$("q").select();
 	} else if (key === "?") helpDialog();
-	else if (key === "n" && may("agent")) act("create");
-	else if (key === "p" && may("admin")) act(state.paused ? "resume" : "pause");
+	else if (key === "n" && may("create")) act("create");
+	else if (key === "p" && may("pause")) act(state.paused ? "resume" : "pause");
 	else return false;
 	return true;
 }
@@ -115,7 +115,7 @@ function taskKey(key, id, card) {
 		name = t && actionsFor(t).find(n => ACTIONS[n].key === key);
 	if (!t) return false;
 	if (key === "m") moveDialog(id);
-	else if (key === "s" && may("agent") && card) CLICKS.pick({ id });
+	else if (key === "s" && t.can?.length && card) CLICKS.pick({ id });
 	else if (name) act(name, id);
 	else return false;
 	return true;

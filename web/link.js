@@ -261,6 +261,7 @@ function deny(e) {
 }
 
 async function introduce() {
+	const before = state.me?.role;
 	await proveServer();
 	state.me = await send("/whoami", { headers: headers() });
 	if (state.me.token) {
@@ -269,6 +270,7 @@ async function introduce() {
 		sessionStorage.setItem("pawl.token", state.token);
 	}
 	if (state.me.queue) state.queue = state.me.queue;
+	if (before && before !== state.me.role) cursor = ""; // the tasks say what the old role could do
 	state.queues = (await call("queues").catch(() => ({ queues: [] }))).queues;
 	state.problem = "";
 	changed("me");

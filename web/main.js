@@ -72,7 +72,7 @@ listenToUser();
 setInterval(tick, 1000);
 setInterval(() => {
 	if (state.live) drawSoon();
-}, 5000); // leases expire and tasks become overdue without an event
+}, 5000); // tasks become overdue without an event
 start();
 drawTop();
 syncDetail();

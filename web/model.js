@@ -2,7 +2,6 @@
 
 export const STATUSES = ["Backlog", "Ready", "In Progress", "Blocked", "Needs Help", "Review", "Failed", "Done", "Canceled"];
 export const CLASSES = ["Expedite", "Fixed Date", "Standard", "Intangible"];
-const ROLES = ["", "reader", "agent", "reviewer", "admin"];
 
 export const state = {
 	token: "",
@@ -66,23 +65,19 @@ export function subtasks(id) {
 	return family.get(id) || [];
 }
 
-export const ended = t => t.status === "Done" || t.status === "Failed" || t.status === "Canceled";
-export const held = t => !!t.lock && (t.lock.manual || !t.until || t.until > Date.now());
-export const expired = t => t.status === "In Progress" && !!t.lock && !held(t);
-
 export function waitsFor(t) {
-	if (ended(t)) return [];
+	if (t.ended) return [];
 	const list = t.depends.filter(id => state.tasks.get(id)?.status !== "Done");
 	return list.concat(
 		subtasks(t.id)
-			.filter(s => s.status !== "Done" && s.status !== "Canceled")
+			.filter(s => !s.ended)
 			.map(s => s.id),
 	);
 }
 
 // A date without a time is over at the end of the day.
 export function overdue(t) {
-	if (!t.due || ended(t)) return false;
+	if (!t.due || t.ended) return false;
 	const end = t.due.length === 10 ? new Date(t.due + "T23:59:59").getTime() : Date.parse(t.due);
 	return end < Date.now();
 }
@@ -90,23 +85,13 @@ export function overdue(t) {
 // Is there so little left of the lease that the holder should have renewed it? Holders renew at half of it or earlier.
 const expiring = t =>
 	t.status === "In Progress" &&
-	held(t) &&
+	t.held &&
 	!t.lock.manual &&
 	!!t.until &&
 	t.until - Date.now() < (t.lock.ttl || 0) * 200;
 
 const byText = (a, b) => (a < b ? -1 : a > b ? 1 : 0); // without a locale: 10,000 tasks are sorted for each change
-const number = id => Number(/\d+$/.exec(id)?.[0] ?? 0);
-function inOrder(a, b) {
-	return (
-		CLASSES.indexOf(a.class) - CLASSES.indexOf(b.class) ||
-		b.priority - a.priority ||
-		byText(a.due || "9", b.due || "9") ||
-		byText(a.updated_at, b.updated_at) ||
-		number(a.id) - number(b.id) ||
-		(a.id < b.id ? -1 : 1)
-	);
-}
+const inOrder = (a, b) => byText(a.order, b.order); // the server's text sorts as `next` does
 const newestFirst = (a, b) => byText(b.updated_at, a.updated_at) || inOrder(a, b);
 
 const texts = new WeakMap();
@@ -159,7 +144,7 @@ function matches(t, f) {
 export function columns(f) {
 	const out = new Map(STATUSES.map(s => [s, []]));
 	for (const t of state.tasks.values()) if (matches(t, f)) out.get(t.status)?.push(t);
-	for (const [status, list] of out) list.sort(status === "Done" || status === "Canceled" ? newestFirst : inOrder);
+	for (const [status, list] of out) list.sort(list[0]?.ended ? newestFirst : inOrder);
 	return out;
 }
 
@@ -172,7 +157,7 @@ export function attention(f) {
 		else if (t.status === "Needs Help") out.push([1, t, "Needs Help", t.blocker_reason, "unblock"]);
 		else if (t.status === "Review") out.push([2, t, "Review", t.summary, "approve"]);
 		else if (t.status === "Failed") out.push([3, t, "Failed", t.blocker_reason, "retry"]);
-		else if (expired(t)) out.push([4, t, "Abandoned", `the lease of ${t.lock.holder} expired`, "ready"]);
+		else if (t.lock?.abandoned) out.push([4, t, "Abandoned", `the lease of ${t.lock.holder} expired`, "ready"]);
 		else if (expiring(t)) out.push([6, t, "Lease expires", `held by ${t.lock.holder}`, "lock_break"]);
 		else if (overdue(t)) out.push([5, t, "Overdue", `due ${t.due}`, "edit"]);
 	}
@@ -182,42 +167,33 @@ export function attention(f) {
 }
 
 // --- what the caller may do -----------------------------------------------------------------------------------------
+// The server decides: /whoami has the calls on the queue, and each task has its own.
 
-export const may = role => !!state.me && ROLES.indexOf(state.me.role) >= ROLES.indexOf(role);
+export const may = call => !!state.me?.can.includes(call);
 
-// name: { label, role, key, from: statuses (none: any), when, to: the status that it leads to }
+// name: { label, key, call: as in `can` of a task, if it is not the name }
 export const ACTIONS = {
-	approve: { label: "Approve", role: "reviewer", key: "a", from: ["Review"], to: "Done" },
-	rework: { label: "Rework", role: "reviewer", key: "r", from: ["Review"], to: "In Progress" },
-	unblock: { label: "Unblock", role: "reviewer", key: "u", from: ["Blocked", "Needs Help"], to: "In Progress" },
-	retry: { label: "Retry", role: "reviewer", from: ["Failed"], to: "Ready" },
-	reopen: { label: "Reopen", role: "reviewer", from: ["Done", "Canceled"], to: "Ready" },
-	ready: {
-		label: "Make Ready",
-		role: "reviewer",
-		from: ["Backlog", "In Progress", "Blocked", "Needs Help"],
-		to: "Ready",
-		when: t => t.status !== "In Progress" || !held(t),
-	},
-	backlog: { label: "Put into Backlog", role: "reviewer", from: ["Ready"], to: "Backlog" },
-	edit: { label: "Edit", role: "reviewer", key: "e" },
-	comment: { label: "Comment", role: "agent", key: "c" },
-	cancel: {
-		label: "Cancel task",
-		role: "reviewer",
-		key: "x",
-		to: "Canceled",
-		from: STATUSES.filter(s => s !== "Done" && s !== "Canceled"),
-		when: t => !held(t) || may("admin"),
-	},
-	archive: { label: "Archive", role: "reviewer", from: ["Done", "Failed", "Canceled"], when: t => !t.archived_at },
-	lock_break: { label: "Break lock", role: "admin", key: "b", when: t => !!t.lock },
+	approve: { label: "Approve", key: "a" },
+	rework: { label: "Rework", key: "r" },
+	unblock: { label: "Unblock", key: "u" },
+	retry: { label: "Retry" },
+	reopen: { label: "Reopen" },
+	ready: { label: "Make Ready", call: "update --status ready" },
+	backlog: { label: "Put into Backlog", call: "update --status backlog" },
+	edit: { label: "Edit", key: "e", call: "update" },
+	comment: { label: "Comment", key: "c" },
+	cancel: { label: "Cancel task", key: "x" },
+	archive: { label: "Archive" },
+	lock_break: { label: "Break lock", key: "b", call: "lock break" },
 };
 
-export function allowed(name, t) {
-	const a = ACTIONS[name];
-	return may(a.role) && (!a.from || a.from.includes(t.status)) && (!a.when || a.when(t));
-}
+const callOf = name => ACTIONS[name]?.call || name;
+const can = (t, call) => !!t.can?.includes(call);
+// Must the call override the holder, with a reason?
+export const forced = (name, t) => !can(t, callOf(name)) && can(t, callOf(name) + " --force");
+export const allowed = (name, t) => can(t, callOf(name)) || forced(name, t);
 export const actionsFor = t => Object.keys(ACTIONS).filter(name => allowed(name, t));
+// The status that the action leads to; undefined: it changes none.
+export const target = name => state.me?.moves[callOf(name)];
 // The action that moves the task to the column; undefined: there is none.
-export const moveTo = (t, status) => actionsFor(t).find(name => ACTIONS[name].to === status);
+export const moveTo = (t, status) => actionsFor(t).find(name => target(name) === status);

@@ -33,9 +33,9 @@ function tools() {
 		"span",
 		{ class: "row" },
 		state.me && h("span", { class: "dim me", dir: "auto" }, `${state.me.agent || state.me.name || ""} (${state.me.role})`),
-		may("agent") && tool("New task", "create", { class: "main", "aria-keyshortcuts": "N" }),
-		may("admin") && tool(state.paused ? "Resume" : "Pause", state.paused ? "resume" : "pause"),
-		may("admin") &&
+		may("create") && tool("New task", "create", { class: "main", "aria-keyshortcuts": "N" }),
+		may("pause") && tool(state.paused ? "Resume" : "Pause", state.paused ? "resume" : "pause"),
+		may("emergency on") &&
 			tool(state.emergency ? "End emergency" : "Emergency", state.emergency ? "emergency_off" : "emergency_on"),
 		button("?", "help", { "aria-label": "Help: keys", "aria-keyshortcuts": "?" }),
 	);

@@ -322,7 +322,7 @@ at() {
 	sees "Why is it canceled?"
 	text "not needed"
 	keys Enter
-	sees "An agent holds it" "pawl cancel key --reason 'not needed' --force --if-version"
+	sees "pawl cancel key --reason 'not needed' --if-version"
 	keys y
 	sees "cancel key: done (Canceled)"
 	keys p
@@ -485,6 +485,19 @@ menu_of_plan() {
 	sees "there is no task under the cursor"
 	keys q
 	gone "there is no task one"
+	leaves
+}
+
+@test "board: a lease that expires on the screen is shown so, and cards are in the order of next" {
+	printf '{"id":"%s","title":"Same"}\n' b1 a10 a2 >"$BATS_TEST_TMPDIR/same.jsonl"
+	"$PAWL" import "$BATS_TEST_TMPDIR/same.jsonl" >/dev/null
+	"$PAWL" lock acquire b1 --ttl 5s --agent ann >/dev/null
+	board 80 40
+	sees "@ann" "s left"
+	sees "@ann expired"
+	gone "s left"
+	same "$(screen | grep -oE '\b(a10|a2|b1)\b' | tr '\n' ' ')" "a2 a10 b1 "
+	keys q
 	leaves
 }
 

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "base/text.h"
+#include "core/can.h"
 #include "face/board/keys.h"
 
 static struct arena arena;
@@ -21,10 +22,20 @@ static bool same(struct str s, const char *want)
 	return false;
 }
 
+/* What the queue would let anybody do with it. */
+static struct allowed allowed_of(const struct task *t)
+{
+	const struct can_caller anybody = { .agent = STR("me") };
+	const struct call c = { .policy = &policy_default, .now = 1 };
+
+	return (struct allowed){ .can = (int64_t)can_do(t, &anybody, &c) };
+}
+
 /* Tasks with the ids of `ids`, one letter each. */
 static void fill(struct column *c, const char *ids)
 {
 	struct task *v = arena_array(&arena, struct task, strlen(ids) + 1);
+	struct allowed *w = arena_array(&arena, struct allowed, strlen(ids) + 1);
 
 	for (size_t i = 0; ids[i]; i++) {
 		v[i].id = arena_str(&arena, str_n(ids + i, 1));
@@ -33,8 +44,10 @@ static void fill(struct column *c, const char *ids)
 		v[i].class_rank = STANDARD;
 		v[i].priority = PRIORITY_DEFAULT;
 		v[i].version = 4;
+		w[i] = allowed_of(&v[i]);
 	}
 	c->tasks = v;
+	c->allowed = w;
 	c->n = strlen(ids);
 	c->count = (int64_t)c->n;
 	column_settle(c);
@@ -59,7 +72,7 @@ static int teardown(void **state)
 
 static bool cursor_on(const struct ui *u, const char *id)
 {
-	const struct task *t = board_task(&u->board);
+	const struct task *t = board_task(&u->board).task;
 
 	return t ? same(t->id, id) : !id[0];
 }
@@ -244,7 +257,10 @@ static void wraps(void **state)
 
 static size_t lines_of(const struct task *t, const struct standing *st, int width, struct line *out)
 {
-	return card_lines(t, st, NOW, width, out, &arena);
+	const struct allowed w = { .live = t->lock.expires_at > NOW };
+	const struct column c = { .tasks = t, .standing = st, .allowed = &w, .n = 1 };
+
+	return card_lines(&c, 0, NOW, width, out, &arena);
 }
 
 static void cards(void **state)
@@ -407,30 +423,68 @@ static void input_has_a_limit(void **state)
 	assert_int_equal(u->length, 0);
 }
 
-/* Every move has an action that may start from its status; a menu offers each. */
-static void moves_are_possible(void **state)
+/* The menu has the moves that the queue allows, and no other. */
+static void moves_are_allowed(void **state)
 {
+	static const char *const menus[COLUMNS] = {
+		[0] = "Ready:update Canceled:cancel",
+		[1] = "Backlog:update In Progress:claim Canceled:cancel",
+		[2] = "Ready:update In Progress:claim Canceled:cancel",
+		[3] = "Ready:update In Progress:unblock Canceled:cancel",
+		[4] = "Ready:update In Progress:unblock Canceled:cancel",
+		[5] = "In Progress:rework Done:approve Canceled:cancel",
+		[6] = "Ready:retry In Progress:claim Canceled:cancel",
+		[7] = "Ready:reopen",
+		[8] = "Ready:reopen",
+	};
 	struct ui *u = *state;
 
 	for (size_t i = 0; i < COLUMNS; i++) {
-		const struct move *list[MOVES];
 		struct column *c = &u->board.col[i];
-		size_t n = moves_from(c->status, list);
+		struct str text = STR("");
+		struct move list[MOVES];
+		size_t n;
 
-		assert_true(n > 0);
 		fill(c, "a");
+		n = moves_of(c->allowed, list);
 		board_go(&u->board, i);
 		for (size_t k = 0; k < n; k++) {
-			assert_true(list[k]->action->from & STATUS_BIT(c->status));
+			text = arena_printf(&arena, "%.*s%s%s:%s", STRF(text), k ? " " : "",
+					    status_name(list[k].to), list[k].action->name);
 			ui_key(u, 'm');
 			assert_int_equal(u->mode, UI_MENU);
 			ui_key(u, (uint32_t)('1' + k));
 			assert_true(u->mode == UI_INPUT || u->mode == UI_CONFIRM);
-			assert_ptr_equal(u->draft.action, list[k]->action);
+			assert_ptr_equal(u->draft.action, list[k].action);
 			ui_key(u, K_ESC);
 		}
+		assert_true(same(text, menus[i]));
 	}
-	assert_int_equal(moves_from(0, (const struct move *[MOVES]){ 0 }), 0);
+	assert_int_equal(moves_of(NULL, (struct move[MOVES]){ 0 }), 0);
+}
+
+/* Only the way that the queue names has --force. A task that the caller may not move has no menu. */
+static void force_comes_from_the_queue(void **state)
+{
+	struct allowed w = { .can = (int64_t)WAY_BIT(way_find(OP_CANCEL, 0) + 1), .live = 1 };
+	struct ui *u = *state;
+	struct request rq;
+
+	fill(&u->board.col[2], "h");
+	u->board.col[2].allowed = &w;
+	u->board.cur = 2;
+	ui_key(u, 'x');
+	type_text(u, "why");
+	ui_key(u, K_ENTER);
+	rq = draft_request(&u->draft);
+	assert_true(HAS(&rq, force));
+	ui_key(u, K_ESC);
+	w.can = 0;
+	ui_key(u, 'x');
+	assert_string_equal(u->message,
+			    "cancel is not possible: h is In Progress, and an agent holds it");
+	ui_key(u, 'm');
+	assert_true(u->bad && u->mode == UI_BOARD);
 }
 
 static void pauses_and_resumes(void **state)
@@ -592,7 +646,8 @@ int main(void)
 		TEST(action_asks_and_carries_the_version),
 		TEST(action_can_be_left),
 		TEST(input_has_a_limit),
-		TEST(moves_are_possible),
+		TEST(moves_are_allowed),
+		TEST(force_comes_from_the_queue),
 		TEST(pauses_and_resumes),
 	};
 

@@ -229,6 +229,28 @@ await test("the detail shows fields, Markdown, relations, comments, events and w
 	await page.waitForSelector("#detail", { state: "hidden" });
 });
 
+await test("a lock that expires while the page shows it is not held any more", async () => {
+	pawl("create", "Locked by hand", "--id", "manual");
+	pawl("lock", "acquire", "manual", "--agent", "pat@lab", "--ttl", "3s");
+	await detail("manual");
+	const box = () => page.locator("#detail .box h3").first().textContent();
+	await until(async () => (await box()) === "Held", "the lock is shown");
+	await until(async () => (await box()) === "Lease expired", "the page shows the expiry");
+	ok((await card(page, "manual").innerText()).includes("lease expired"), "the card");
+	await page.keyboard.press("Escape");
+	pawl("remove", "manual", "--force", "--reason", "over");
+});
+
+await test("cards are in the order of next, which sorts ids as the server does", async () => {
+	const ids = ["b1", "a10", "a2"];
+	// one commit, so only the ids differ
+	feed(ids.map(id => JSON.stringify({ id, title: "Same", class: "Intangible", priority: 0 })).join("\n"), "import", "-", "--format", "jsonl");
+	for (const id of ids) await inColumn(page, "Ready", id);
+	const cards = await page.locator('.column[data-status="Ready"] .card').evaluateAll(list => list.map(c => c.dataset.id));
+	same(cards.slice(-3), ["a2", "a10", "b1"]);
+	for (const id of ids) pawl("remove", id);
+});
+
 await test("create, edit and comment", async () => {
 	await button("New task", "#tools").click();
 	await page.fill("#in-title", "It's new");

@@ -3,80 +3,95 @@
 #include <stdio.h>
 
 #include "base/text.h"
-#include "core/lease.h"
+#include "core/can.h"
 #include "store/store.h"
 
-#define NOT_ENDED (STATUS_ALL & ~(STATUS_BIT(DONE) | STATUS_BIT(CANCELED)))
 #define CHANGES (A_TASK | A_VERSION)
 
-const struct action act_approve = { "approve", "Approve", OP_APPROVE, STATUS_BIT(REVIEW),
-				    CHANGES,   { { 0 } }, 0 };
-const struct action act_rework = {
-	"rework",  "Send back",
-	OP_REWORK, STATUS_BIT(REVIEW),
-	CHANGES,   { { "What is missing?", "reason", ARG_reason, true } },
-	0
-};
-const struct action act_unblock = {
-	"unblock",  "Unblock",
-	OP_UNBLOCK, STATUS_BIT(BLOCKED) | STATUS_BIT(NEEDS_HELP),
-	CHANGES,    { { "What has changed? (may be empty)", "reason", ARG_reason, false } },
-	0
-};
-/* A comment overwrites nothing, so a heartbeat of the holder must not make it fail. */
-const struct action act_comment = { "comment",  "Comment on",
-				    OP_COMMENT, STATUS_ALL,
-				    A_TASK,     { { "Comment", NULL, ARG_text, true } },
+const struct action act_approve = { "approve", "Approve", OP_APPROVE, CHANGES, { { 0 } }, 0 };
+const struct action act_rework = { "rework",
+				   "Send back",
+				   OP_REWORK,
+				   CHANGES,
+				   { { "What is missing?", "reason", ARG_reason, true } },
+				   0 };
+const struct action act_unblock = { "unblock",
+				    "Unblock",
+				    OP_UNBLOCK,
+				    CHANGES,
+				    { { "What has changed? (may be empty)", "reason", ARG_reason,
+					false } },
 				    0 };
+/* A comment overwrites nothing, so a heartbeat of the holder must not make it fail. */
+const struct action act_comment = {
+	"comment", "Comment on", OP_COMMENT, A_TASK, { { "Comment", NULL, ARG_text, true } }, 0
+};
 const struct action act_create = {
-	"create", "Create", OP_CREATE, 0, 0, { { "Title of the new task", NULL, ARG_title, true } },
-	0
+	"create", "Create", OP_CREATE, 0, { { "Title of the new task", NULL, ARG_title, true } }, 0
 };
-const struct action act_cancel = {
-	"cancel",  "Cancel",          OP_CANCEL,
-	NOT_ENDED, CHANGES | A_FORCE, { { "Why is it canceled?", "reason", ARG_reason, true } },
-	0
-};
+const struct action act_cancel = { "cancel",
+				   "Cancel",
+				   OP_CANCEL,
+				   CHANGES,
+				   { { "Why is it canceled?", "reason", ARG_reason, true } },
+				   0 };
 const struct action act_break = { "lock break",
 				  "Break the lock of",
 				  OP_LOCK_BREAK,
-				  STATUS_ALL,
-				  CHANGES | A_LOCK,
+				  CHANGES,
 				  { { "Why is the lock broken?", "reason", ARG_reason, true } },
 				  0 };
-const struct action act_pause = {
-	"pause",  "Pause the queue",
-	OP_PAUSE, 0,
-	0,        { { "Why is the queue paused? (may be empty)", "reason", ARG_reason, false } },
-	0
-};
-const struct action act_resume = { "resume", "Resume the queue", OP_RESUME, 0, 0, { { 0 } }, 0 };
+const struct action act_pause = { "pause",
+				  "Pause the queue",
+				  OP_PAUSE,
+				  0,
+				  { { "Why is the queue paused? (may be empty)", "reason",
+				      ARG_reason, false } },
+				  0 };
+const struct action act_resume = { "resume", "Resume the queue", OP_RESUME, 0, { { 0 } }, 0 };
 
-static const char *cannot(const struct action *a, const struct task *t)
+/* The way that the queue offers for the action: its plain one, or the one with --force, which needs a reason. 0: none. */
+static int way_of(const struct action *a, const struct allowed *w)
 {
-	if (!(a->flags & A_TASK))
-		return NULL;
-	if (!t)
-		return "there is no task under the cursor";
-	if (a->flags & A_LOCK && !t->lock.holder.n)
-		return "nobody holds this task";
-	if (!(a->from & STATUS_BIT(t->status)))
-		return a == &act_unblock  ? "only a Blocked or Needs Help task can be unblocked"
-		       : a == &act_cancel ? "the task has ended already; m reopens it"
-					  : "only a task in Review can be approved or sent back";
-	return NULL;
+	int way = way_find(a->op, a->to);
+	uint64_t can = w ? (uint64_t)w->can : 0;
+
+	if (can & WAY_BIT(way))
+		return way;
+	return a->ask[0].must && way + 1 < WAY_END && way_forces(way + 1) && can & WAY_BIT(way + 1)
+		       ? way + 1
+		       : 0;
 }
 
-const char *draft_start(struct draft *p, const struct action *a, const struct task *t, int64_t now)
+bool action_open(const struct action *a, const struct allowed *w)
 {
-	const char *fault = cannot(a, t);
+	return way_of(a, w) != 0;
+}
 
+static const char *cannot(struct draft *p, const struct action *a, struct here h)
+{
+	bool held = h.allowed && h.allowed->live;
+
+	if (!h.task)
+		return "there is no task under the cursor";
+	if (a->op == OP_LOCK_BREAK && !h.task->lock.holder.n)
+		return "nobody holds this task";
+	snprintf(p->fault, sizeof(p->fault), "%s is not possible: %.*s is %s%s", a->name,
+		 STRF(h.task->id), status_name(h.task->status),
+		 held ? ", and an agent holds it" : "");
+	return p->fault;
+}
+
+const char *draft_start(struct draft *p, const struct action *a, struct here h)
+{
 	*p = (struct draft){ .action = a };
-	if (fault || !(a->flags & A_TASK))
-		return fault;
-	snprintf(p->id, sizeof(p->id), "%.*s", STRF(t->id));
-	p->version = t->version;
-	p->force = a->flags & A_FORCE && lease_live(&t->lock, now);
+	if (!(a->flags & A_TASK))
+		return NULL;
+	if (!h.task || !action_open(a, h.allowed))
+		return cannot(p, a, h);
+	snprintf(p->id, sizeof(p->id), "%.*s", STRF(h.task->id));
+	p->version = h.task->version;
+	p->force = way_forces(way_of(a, h.allowed));
 	return NULL;
 }
 

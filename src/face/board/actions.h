@@ -16,14 +16,11 @@ struct text_ask {
 
 #define A_TASK 1u    /* concerns the task under the cursor */
 #define A_VERSION 2u /* overwrites something, so it carries the version that the user saw */
-#define A_LOCK 4u    /* needs a lock to act on */
-#define A_FORCE 8u   /* acts over the lock of another agent */
 
 struct action {
 	const char *name; /* of the command */
 	const char *title;
 	enum op op;
-	unsigned from; /* set of STATUS_BIT */
 	unsigned flags;
 	struct text_ask ask[TEXTS];
 	enum status to; /* of `update`; 0: none */
@@ -37,13 +34,16 @@ struct draft {
 	const struct action *action;
 	char id[ID_MAX + 1];
 	int64_t version;
-	bool force;
+	bool force; /* the queue asks for it: another agent holds the task */
+	char fault[200];
 	size_t asked; /* texts that were asked for */
 	char text[TEXTS][INPUT_MAX + 1];
 };
 
-/* Begins the action on the task, which may be NULL. Returns NULL, or the reason why it cannot. */
-const char *draft_start(struct draft *p, const struct action *a, const struct task *t, int64_t now);
+/* Begins the action on the task, if there is one. Returns NULL, or the reason why it cannot. */
+const char *draft_start(struct draft *p, const struct action *a, struct here h);
+/* Does the queue let the user do it to the task? */
+bool action_open(const struct action *a, const struct allowed *w);
 /* The next text to ask for; NULL: the user has given all. */
 const struct text_ask *draft_ask(const struct draft *p);
 struct request draft_request(const struct draft *p);
@@ -52,13 +52,13 @@ struct str draft_command(const struct draft *p, struct arena *a);
 /* --- moves.c -------------------------------------------------------------------------------------- */
 
 struct move {
-	enum status from, to;
+	enum status to;
 	const struct action *action;
 };
 
-#define MOVES 8 /* the most moves from one status */
+#define MOVES 9 /* the most moves of one task: one to each status */
 
-/* The moves from this status; returns their number. */
-size_t moves_from(int64_t status, const struct move *out[MOVES]);
+/* The actions that the queue allows and that change the status, in the order of the columns; returns their number. */
+size_t moves_of(const struct allowed *w, struct move out[MOVES]);
 
 #endif

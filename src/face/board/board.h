@@ -24,6 +24,7 @@ struct column {
 	int64_t waiting; /* Ready ones that are not eligible */
 	const struct task *tasks; /* the first `n` of them */
 	const struct standing *standing;
+	const struct allowed *allowed; /* what the queue lets the user do with each of them */
 	size_t n, limit;
 	int wish;            /* of the user: 1 open, -1 collapsed, 0 none */
 	size_t at, top;      /* the card under the cursor, the first card on the screen */
@@ -44,8 +45,16 @@ bool board_filtered(const struct board *b);
 bool column_open(const struct board *b, size_t i);
 /* Puts the cursor back on the task that it was on, or on the task that took its place. */
 void column_settle(struct column *c);
-/* The task under the cursor; NULL: none. */
-const struct task *board_task(const struct board *b);
+/* A task, and what the queue lets the user do with it. */
+struct here {
+	const struct task *task; /* NULL: there is none */
+	const struct allowed *allowed;
+};
+
+/* The task under the cursor. */
+struct here board_task(const struct board *b);
+/* The columns from left to right. */
+extern const enum status board_order[COLUMNS];
 void board_across(struct board *b, int step);
 void board_along(struct board *b, long step);
 /* Goes to a column and opens it. */
@@ -93,7 +102,7 @@ struct line {
 };
 
 /* The lines of a card of this width; returns their number. */
-size_t card_lines(const struct task *t, const struct standing *st, int64_t now, int width,
+size_t card_lines(const struct column *c, size_t i, int64_t now, int width,
 		  struct line out[CARD_LINES], struct arena *a);
 
 /* --- wrap.c --------------------------------------------------------------------------------------- */

@@ -2,7 +2,6 @@
 
 #include "base/text.h"
 #include "base/when.h"
-#include "core/lease.h"
 
 struct card {
 	struct line *lines;
@@ -76,7 +75,7 @@ static struct str left_text(struct arena *a, int64_t ms)
 }
 
 /* The time left stays readable if the name of the holder is long. */
-static void add_holder(struct card *c, const struct task *t, int64_t now)
+static void add_holder(struct card *c, const struct task *t, bool live, int64_t now)
 {
 	const struct lock *l = &t->lock;
 	struct str left = STR("");
@@ -84,16 +83,17 @@ static void add_holder(struct card *c, const struct task *t, int64_t now)
 
 	if (!l->holder.n || status_ended(t->status))
 		return;
-	if (!lease_live(l, now))
+	if (!live)
 		left = STR(" expired");
 	else if (l->expires_at)
 		left = arena_printf(c->arena, " %s left",
 				    arena_cstr(c->arena, left_text(c->arena, l->expires_at - now)));
 	room = c->width > text_width(left) + 4 ? c->width - text_width(left) - 1 : 4;
-	add(c, lease_live(l, now) ? CYAN : YELLOW,
-	    arena_printf(c->arena, "@%.*s%.*s",
-			 STRF(text_cut(c->arena, text_line(c->arena, l->holder), room)),
-			 STRF(left)));
+	add(c, live ? CYAN : YELLOW,
+	    arena_printf(
+		    c->arena, "@%s%.*s",
+		    arena_cstr(c->arena, text_cut(c->arena, text_line(c->arena, l->holder), room)),
+		    STRF(left)));
 }
 
 static void add_waits(struct card *c, const struct task *t, const struct standing *st, int64_t now)
@@ -111,14 +111,17 @@ static void add_waits(struct card *c, const struct task *t, const struct standin
 		add(c, YELLOW, text_line(c->arena, t->blocker_reason));
 }
 
-size_t card_lines(const struct task *t, const struct standing *st, int64_t now, int width,
+size_t card_lines(const struct column *column, size_t i, int64_t now, int width,
 		  struct line out[CARD_LINES], struct arena *a)
 {
 	struct card c = { out, 0, width > 4 ? (size_t)width - 1 : 4, a };
+	const struct standing *st = column->standing ? &column->standing[i] : NULL;
+	bool live = column->allowed && column->allowed[i].live;
+	const struct task *t = &column->tasks[i];
 
 	add_head(&c, t);
 	add_title(&c, t);
-	add_holder(&c, t, now);
+	add_holder(&c, t, live, now);
 	add_due(&c, t, now);
 	add_waits(&c, t, st, now);
 	add(&c, DIM, joined(&c, t->labels, "#"));

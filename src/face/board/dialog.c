@@ -85,9 +85,9 @@ static void draw_menu(const struct ui *u)
 	screen_paint(BOLD, false);
 	screen_words(y, x, width - 4, "Move to which status?");
 	for (size_t i = 0; i < u->n_menu; i++) {
-		screen_paint(view_status_paint(u->menu[i]->to), i == u->menu_at);
+		screen_paint(view_status_paint(u->menu[i].to), i == u->menu_at);
 		screen_words(y + 1 + (int)i, x, width - 4, "%zu %-12s (%s)", i + 1,
-			     status_name(u->menu[i]->to), u->menu[i]->action->name);
+			     status_name(u->menu[i].to), u->menu[i].action->name);
 	}
 	screen_paint(DIM, false);
 	screen_words(y + 1 + (int)u->n_menu, x, width - 4, "Enter chooses, Esc leaves");

@@ -87,8 +87,7 @@ static int draw_card(const struct ui *u, const struct span *s, size_t i, int y, 
 	bool here = s->column == u->board.cur && i == c->at;
 	struct line lines[CARD_LINES];
 	struct arena a = { 0 };
-	size_t n = card_lines(&c->tasks[i], c->standing ? &c->standing[i] : NULL, u->board.now,
-			      s->width - 1, lines, &a);
+	size_t n = card_lines(c, i, u->board.now, s->width - 1, lines, &a);
 
 	for (size_t k = 0; k < n && y + (int)k < bottom; k++) {
 		screen_paint(here ? PLAIN : lines[k].paint, here);
@@ -103,8 +102,7 @@ static int card_end(const struct ui *u, const struct span *s, size_t i, int y)
 	const struct column *c = &u->board.col[s->column];
 	struct line lines[CARD_LINES];
 	struct arena a = { 0 };
-	size_t n = card_lines(&c->tasks[i], c->standing ? &c->standing[i] : NULL, u->board.now,
-			      s->width - 1, lines, &a);
+	size_t n = card_lines(c, i, u->board.now, s->width - 1, lines, &a);
 
 	arena_free(&a);
 	return y + (int)n;

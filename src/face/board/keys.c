@@ -23,9 +23,9 @@ void ui_say(struct ui *u, bool bad, const char *fmt, ...)
 
 /* --- beginning an action --------------------------------------------------------------------------- */
 
-static const struct task *task_here(const struct ui *u)
+static struct here task_here(const struct ui *u)
 {
-	return u->under == UI_DETAIL ? u->task : board_task(&u->board);
+	return u->under == UI_DETAIL ? u->here : board_task(&u->board);
 }
 
 static void open_input(struct ui *u, enum input_for what, const char *text)
@@ -46,7 +46,7 @@ static enum effect ask_or_confirm(struct ui *u)
 
 static enum effect begin(struct ui *u, const struct action *a)
 {
-	const char *fault = draft_start(&u->draft, a, task_here(u), u->board.now);
+	const char *fault = draft_start(&u->draft, a, task_here(u));
 
 	if (!fault)
 		return ask_or_confirm(u);
@@ -56,23 +56,23 @@ static enum effect begin(struct ui *u, const struct action *a)
 
 static enum effect begin_move(struct ui *u)
 {
-	const struct task *t = task_here(u);
+	struct here h = task_here(u);
 
-	if (!t) {
-		ui_say(u, true, "there is no task under the cursor");
-		return DO_NOTHING;
-	}
-	u->n_menu = moves_from(t->status, u->menu);
+	u->n_menu = h.task ? moves_of(h.allowed, u->menu) : 0;
 	u->menu_at = 0;
 	if (u->n_menu)
 		u->mode = UI_MENU;
+	else
+		ui_say(u, true,
+		       h.task ? "you cannot move this task now"
+			      : "there is no task under the cursor");
 	return DO_NOTHING;
 }
 
 static enum effect begin_edit(struct ui *u)
 {
 	/* a comment needs a task in any status, and so does an edit */
-	const char *fault = draft_start(&u->draft, &act_comment, task_here(u), u->board.now);
+	const char *fault = draft_start(&u->draft, &act_comment, task_here(u));
 
 	if (!fault)
 		return DO_EDIT;
@@ -124,7 +124,7 @@ static enum effect action_key(struct ui *u, uint32_t key)
 
 static enum effect open_detail(struct ui *u)
 {
-	const struct task *t = board_task(&u->board);
+	const struct task *t = board_task(&u->board).task;
 
 	if (!t) {
 		board_go(&u->board, u->board.cur);
@@ -280,7 +280,7 @@ static enum effect cancel_dialog(struct ui *u)
 static enum effect choose(struct ui *u, size_t at)
 {
 	u->mode = u->under;
-	return begin(u, u->menu[at]->action);
+	return begin(u, u->menu[at].action);
 }
 
 static enum effect menu_key(struct ui *u, uint32_t key)

@@ -46,10 +46,10 @@ struct ui {
 	enum input_for input_for;
 	char input[INPUT_MAX + 1];
 	size_t length;
-	const struct move *menu[MOVES];
+	struct move menu[MOVES];
 	size_t n_menu, menu_at;
-	char shown[ID_MAX + 1];  /* the task of the detail view */
-	const struct task *task; /* the same, as it was last read; NULL: it is gone */
+	char shown[ID_MAX + 1]; /* the task of the detail view */
+	struct here here;       /* the same, as it was last read; no task: it is gone */
 	size_t scroll, lines,
 		height; /* of the detail view and help: first line, all lines, lines on the screen */
 	char message[MESSAGE_MAX];

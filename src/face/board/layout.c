@@ -63,8 +63,7 @@ static int card_height(const struct column *c, size_t i, int64_t now, int width)
 {
 	struct line lines[CARD_LINES];
 	struct arena a = { 0 };
-	size_t n = card_lines(&c->tasks[i], c->standing ? &c->standing[i] : NULL, now, width, lines,
-			      &a);
+	size_t n = card_lines(c, i, now, width, lines, &a);
 
 	arena_free(&a);
 	return (int)n + 1; /* and a line between two cards */

@@ -3,14 +3,14 @@
 #include <stdio.h>
 
 /* From left to right, as work goes on. */
-static const enum status order[COLUMNS] = { BACKLOG, READY,  IN_PROGRESS, BLOCKED, NEEDS_HELP,
-					    REVIEW,  FAILED, DONE,        CANCELED };
+const enum status board_order[COLUMNS] = { BACKLOG, READY,  IN_PROGRESS, BLOCKED, NEEDS_HELP,
+					   REVIEW,  FAILED, DONE,        CANCELED };
 
 void board_init(struct board *b)
 {
 	*b = (struct board){ .cur = 1 };
 	for (size_t i = 0; i < COLUMNS; i++)
-		b->col[i] = (struct column){ .status = order[i], .limit = PAGE };
+		b->col[i] = (struct column){ .status = board_order[i], .limit = PAGE };
 }
 
 bool board_filtered(const struct board *b)
@@ -47,11 +47,13 @@ void column_settle(struct column *c)
 	remember(c);
 }
 
-const struct task *board_task(const struct board *b)
+struct here board_task(const struct board *b)
 {
 	const struct column *c = &b->col[b->cur];
 
-	return column_open(b, b->cur) && c->at < c->n ? &c->tasks[c->at] : NULL;
+	if (!column_open(b, b->cur) || c->at >= c->n)
+		return (struct here){ 0 };
+	return (struct here){ &c->tasks[c->at], c->allowed ? &c->allowed[c->at] : NULL };
 }
 
 /* The cursor passes over empty columns; a number key reaches them. */

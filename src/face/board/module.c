@@ -101,7 +101,8 @@ static bool read_is_due(const struct loop *l)
 {
 	int64_t most = wake_fd(l) < 0 || l->ui.board.fault[0] ? LOOK_MS : AGAIN_MS;
 
-	return until_read(l) == 0 && (l->stale || os_boot_ms() - l->reader.tried_at >= most);
+	return until_read(l) == 0 && (l->stale || reader_now(&l->reader) >= l->reader.expires_at ||
+				      os_boot_ms() - l->reader.tried_at >= most);
 }
 
 /* Returns false when the terminal is gone or a signal asks the process to end. */

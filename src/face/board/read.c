@@ -4,10 +4,6 @@
 
 #include "base/os.h"
 #include "base/text.h"
-#include "core/lease.h"
-#include "core/order.h"
-
-#define EXPLAINED 100 /* candidates that are looked at for the place of a task */
 
 static enum result call_in(struct reader *r, const struct request *rq, struct answer *ans,
 			   struct arena *a)
@@ -34,7 +30,7 @@ static enum result read_column(struct reader *r, struct ui *u, struct column *c,
 	struct request rq = { .op = OP_LIST };
 
 	GIVE(&rq, statuses, STATUS_BIT(c->status));
-	GIVE(&rq, view, VIEW_GROUPS);
+	GIVE(&rq, view, VIEW_GROUPS | VIEW_CAN);
 	GIVE(&rq, limit, (int64_t)c->limit);
 	if (u->board.search[0])
 		GIVE(&rq, text, str_c(u->board.search));
@@ -46,6 +42,7 @@ static void set_column(struct board *b, struct column *c, const struct answer *a
 {
 	c->tasks = ans->tasks;
 	c->standing = ans->standing;
+	c->allowed = ans->n_allowed ? ans->allowed : NULL;
 	c->n = ans->n_tasks;
 	if (board_filtered(b))
 		c->count = ans->total;
@@ -96,6 +93,21 @@ static void forget_columns(struct ui *u)
 	}
 }
 
+/* When the next lease of a shown task expires; INT64_MAX: none does. */
+static int64_t next_expiry(const struct board *b)
+{
+	int64_t next = INT64_MAX;
+
+	for (size_t i = 0; i < COLUMNS; i++)
+		for (size_t k = 0; b->col[i].allowed && k < b->col[i].n; k++) {
+			int64_t at = b->col[i].tasks[k].lock.expires_at;
+
+			if (b->col[i].allowed[k].live && at && at < next)
+				next = at;
+		}
+	return next;
+}
+
 void read_board(struct reader *r, struct ui *u)
 {
 	int64_t began = os_boot_ms();
@@ -123,6 +135,7 @@ void read_board(struct reader *r, struct ui *u)
 		return;
 	}
 	u->board.fault[0] = '\0';
+	r->expires_at = next_expiry(&u->board);
 	if (u->seek)
 		board_seek(&u->board);
 	u->seek = false;
@@ -142,29 +155,6 @@ static struct str place_text(int64_t place, struct arena *a)
 			    place == 2 ? " comes" : "s come");
 }
 
-/* The reason of `next --explain`. Its list names the place of the first tasks; for others the rule itself says why. */
-static struct str explain(struct reader *r, const struct task *t, int64_t now, struct arena *a)
-{
-	struct request rq = { .op = OP_NEXT };
-	struct answer ans;
-	bool eligible;
-	struct str why;
-
-	GIVE(&rq, explain, 1);
-	GIVE(&rq, limit, EXPLAINED);
-	call_in(r, &rq, &ans, a);
-	if (ans.paused)
-		return arena_printf(a, "the queue is paused by %.*s", STRF(ans.paused->by));
-	for (size_t i = 0; ans.code == SUCCESS && i < ans.n_candidates; i++) {
-		const struct candidate *c = &ans.candidates[i];
-
-		if (str_eq(c->id, t->id))
-			return c->eligible ? place_text(c->place, a) : c->why;
-	}
-	why = order_why(t, &r->session->client.conn.config.policy, now, a, &eligible);
-	return eligible ? arena_printf(a, "at least %d tasks come first", EXPLAINED) : why;
-}
-
 /* Tabs are kept in texts of several lines, and would move the rest of the line by an unknown width. */
 static void without_tabs(struct buf *b)
 {
@@ -173,15 +163,13 @@ static void without_tabs(struct buf *b)
 			b->p[i] = ' ';
 }
 
-/* The time left of a lease is part of the reason, so that one is made anew as well. */
-static struct str why_now(const struct reader *r, const struct task *t, int64_t now,
-			  struct arena *a)
+static struct str why_not_next(const struct answer *shown, struct arena *a)
 {
-	bool eligible;
+	const struct allowed *w = shown->allowed;
 
-	if (!lease_live(&t->lock, now))
-		return r->why;
-	return order_why(t, &r->session->client.conn.config.policy, now, a, &eligible);
+	if (!shown->n_allowed)
+		return STR("");
+	return w->position ? place_text(w->position, a) : w->why;
 }
 
 struct str detail_text(const struct reader *r, struct arena *a)
@@ -196,7 +184,7 @@ struct str detail_text(const struct reader *r, struct arena *a)
 	reply.ans.now = reader_now(r);
 	show_details(&reply, &v);
 	buf_adds(&b, STR("\nwhy it is not next\n  "));
-	text_visible(&b, why_now(r, r->shown.task, reply.ans.now, a), false);
+	text_visible(&b, why_not_next(&r->shown, a), false);
 	buf_addc(&b, '\n');
 	without_tabs(&b);
 	out = arena_str(a, buf_str(&b));
@@ -212,12 +200,10 @@ void read_detail(struct reader *r, struct ui *u)
 	if (u->under != UI_DETAIL)
 		return;
 	GIVE(&rq, id, str_c(u->shown));
-	GIVE(&rq, view, VIEW_RELATED);
+	GIVE(&rq, view, VIEW_RELATED | VIEW_CAN);
 	if (call_in(r, &rq, &r->shown, &fresh) != SUCCESS)
 		r->shown.task = NULL;
-	else
-		r->why = explain(r, r->shown.task, r->shown.now, &fresh);
-	u->task = r->shown.task;
+	u->here = (struct here){ r->shown.task, r->shown.n_allowed ? r->shown.allowed : NULL };
 	arena_free(&r->detail);
 	r->detail = fresh;
 }

@@ -9,12 +9,12 @@ struct reader {
 	struct session *session;
 	struct arena columns, detail; /* what the model points to */
 	struct answer shown;          /* the task of the detail view; no task: the reason */
-	struct str why;               /* why it is not next */
 	int64_t tried_at,
 		took;    /* when the last read ended, by the boot clock, and how long it took; ms */
 	int64_t read_at; /* when the last read that succeeded began */
 	int64_t as_of;   /* the store's time then */
-	enum result code; /* of the last read of the columns */
+	int64_t expires_at; /* a lease that the columns show as live expires then */
+	enum result code;   /* of the last read of the columns */
 };
 
 /* Reads the counts and one page of each open column. On failure the model stays as it is, and says why. */
