@@ -21,8 +21,9 @@ struct strs {
 };
 
 #define STR(lit) ((struct str){ "" lit, sizeof(lit) - 1 })
-/* for printf's "%.*s"; evaluates `s` more than once */
-#define STRF(s) (int)(s).n, str_p(s)
+/* For printf's "%.*s". It evaluates `s` twice, so `s` must be an object: the & refuses a call. For a call, write "%s"
+ * with arena_cstr(). */
+#define STRF(s) (int)(&(s))->n, str_p(s)
 
 /* Never NULL. */
 static inline const char *str_p(struct str s)
