@@ -6,6 +6,7 @@
 
 # A reader exports tasks whose comments are large: the server goes on, and sends the comments and nothing else.
 # stores: sqlite files git
+# more: postgres
 attack_export_of_large_comments() {
 	local n
 	queue
@@ -90,6 +91,7 @@ assert len(e) == 310, len(e)'
 
 # Callers that read nothing: answers and streams wait for them in bounded memory, and others get theirs.
 # stores: sqlite
+# more: files git postgres
 attack_callers_that_do_not_read() {
 	local reader agent
 	large_queue 200 250000
@@ -135,8 +137,69 @@ attack_callers_that_do_not_read() {
 	ended
 }
 
+# A caller asks for a long answer from each of many queues at the same moment: all of them together need bounded memory, and
+# other callers get theirs meanwhile.
+# stores: sqlite
+attack_long_answers_of_many_queues() {
+	local reader agent
+	large_queue 200 250000
+	many_queues 8
+	python3 - "$clone/.pawl/queue.db" <<-'END'
+		import sqlite3, sys
+		db = sqlite3.connect(sys.argv[1])
+		columns = [c[1] for c in db.execute("PRAGMA table_info(record)")][2:]
+		for (n,) in db.execute("SELECT n FROM queue WHERE name LIKE 'q%'").fetchall():
+		    db.execute(f"INSERT INTO record SELECT rid + 1000 * {n}, {n}, {','.join(columns)} FROM record WHERE rid < 1000 AND status")
+		    db.execute(f"INSERT INTO body SELECT rid + 1000 * {n}, title, description, acceptance, blocker_reason, unblock_action, summary, rest FROM body WHERE rid < 1000")
+		db.commit()
+	END
+	serving
+	reader=$(role_token reader) agent=$(role_token agent)
+	env -u MALLOC_PERTURB_ python3 - "$url" "$server" "$reader" "$agent" "${sanitized:+sanitized}" <<-'END'
+		import http.client, re, socket, sys, urllib.parse
+		url, pid, reader, agent, sanitized = urllib.parse.urlsplit(sys.argv[1]), *sys.argv[2:]
+		PACKED, JSON = "application/vnd.pawl.call", "application/json"
+		def memory():
+		    with open(f"/proc/{pid}/status") as f:
+		        return int(re.search(r"VmHWM:\s+(\d+)", f.read()).group(1))
+		def send(path, kind, body):
+		    s = socket.create_connection((url.hostname, url.port), 100)
+		    s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+		    s.sendall(f"POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {reader}\r\nContent-Type: {kind}\r\n"
+		              f"Content-Length: {len(body)}\r\n\r\n".encode() + body)
+		    return s
+		def status(s):
+		    head = b""
+		    while b"\r\n\r\n" not in head:
+		        head += s.recv(50)
+		    return int(head.split()[1])
+		def ask(token, path, body):
+		    c = http.client.HTTPConnection(url.hostname, url.port, timeout=100)
+		    c.request("POST", path, body, {"Authorization": "Bearer " + token, "Content-Type": JSON})
+		    r = c.getresponse()
+		    return r.status, len(r.read())
+		for name, path, kind, body in (("lists", "/v1/call", PACKED, b"\0\0\0\3\xff\1\4"), ("exports", "/v1/store?do=export", PACKED, b"\0\0\0\0"),
+		                               ("lists in JSON", "/v1/list", JSON, b'{"limit": 0}')):
+		    sockets = [send(f"{path}{'&' if '?' in path else '?'}queue=q{i + 1}", kind, body) for i in range(8)]
+		    assert ask(agent, "/v1/create?queue=q1", '{"title": "One"}')[0] == 200
+		    got = [status(s) for s in sockets]
+		    print(name, got, memory(), "KiB")
+		    assert set(got) <= {200, 429} and 200 in got
+		    assert ask(reader, "/v1/show", '{"id": "t999"}')[0] == 404 # a short answer
+		    for s in sockets:
+		        s.close()
+		    got = (429, 0)
+		    while got[0] == 429: # the server has to see that they are closed
+		        got = ask(reader, "/v1/list?queue=q8", '{"limit": 0}')
+		    assert got[0] == 200 and got[1] > 50000000, got
+		assert sanitized or memory() < 400000
+	END
+	ended
+}
+
 # A caller that has not read 64 MiB of answers claims: it gets the lock, and no long answer.
 # stores: sqlite
+# more: files git postgres
 attack_claims_of_a_caller_that_does_not_read() {
 	local agent
 	large_queue 200 250000
@@ -200,6 +263,7 @@ attack_claims_of_a_caller_that_does_not_read() {
 
 # A reader comes back after more events than any answer may have: it gets them all.
 # stores: sqlite
+# more: postgres
 attack_more_missed_events_than_fit() {
 	local reader
 	queue
