@@ -17,7 +17,7 @@ unknown() {
 }
 
 @test "each step names a file and a symbol that exist" {
-	[ "$(rows "$page" | wc -l)" -ge 30 ]
+	[ "$(rows "$page" | wc -l)" -ge 25 ]
 	[ "$(rows "$page" | wc -l)" -eq "$(grep -cE '^\| .* \| \[(src|test)/' "$page")" ]
 	run lost "$page"
 	echo "$output"
