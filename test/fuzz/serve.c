@@ -41,7 +41,7 @@ static void begin(void)
 	mem_reset();
 	desk.session = (struct session){ .arena = &arena };
 	CHECK(client_init(c, &who, &ans, &arena) == SUCCESS);
-	c->bare = c->config.impatient = true;
+	c->self.bare = c->conn.config.impatient = true;
 	CHECK(client_open(c, STORE_CREATE, &ans) == SUCCESS);
 	session = desk.session;
 	desk.open = true;
@@ -59,7 +59,7 @@ static void begin(void)
 			GIVE(&rq, id, STR("t1"));
 			GIVE(&rq, text, STR("a comment"));
 		}
-		queue_call(c->queue, &rq, &ans, &arena);
+		queue_call(c->conn.queue, &rq, &ans, &arena);
 		CHECK(ans.code == SUCCESS);
 	}
 }
