@@ -378,6 +378,82 @@ static void test_both_locks_removed(void **state)
 	store_close(a);
 }
 
+static int to_reader, from_reader;
+
+/* The other program: builds an index by a read, waits, and then adds one twice. */
+static int read_then_count(const char *where, int in, int out)
+{
+	struct store *s;
+	int64_t n = 0;
+	char c = 0;
+
+	snprintf(uri, sizeof(uri), "%s", where);
+	s = open_as(STORE_WRITE);
+	if (number(s) < 0 || write(out, &c, 1) != 1 || read(in, &c, 1) != 1)
+		return FAILED;
+	for (int i = 0; i < 2 && n >= 0; i++)
+		n = count(s);
+	store_close(s);
+	return n < 0 ? FAILED : (int)n;
+}
+
+static void begin_reader(void)
+{
+	int to[2], from[2];
+	char in[12], out[12], c;
+
+	assert_int_equal(pipe(to), 0);
+	assert_int_equal(pipe(from), 0);
+	snprintf(in, sizeof(in), "%d", to[0]);
+	snprintf(out, sizeof(out), "%d", from[1]);
+	other = fork();
+	if (other == 0) {
+		execl("/proc/self/exe", "count", uri, in, out, (char *)NULL);
+		_exit(98);
+	}
+	close(to[0]);
+	close(from[1]);
+	to_reader = to[1];
+	from_reader = from[0];
+	assert_int_equal(read(from_reader, &c, 1), 1);
+}
+
+static void let_a_reader_in(const char *step)
+{
+	if (strcmp(step, "committing") != 0 || other)
+		return;
+	unlink(file("-shm"));
+	begin_reader();
+}
+
+/* While another process builds a new index, our commit begins the WAL anew. The other must not write through that index: its
+ * frames would follow frames that are gone. */
+static void test_wal_begun_anew_under_an_index(void **state)
+{
+	struct store *a = open_as(STORE_CREATE);
+	int status;
+
+	(void)state;
+	for (int i = 1; i <= 3; i++)
+		assert_true(count(a) == i);
+	sq_checkpoint(sq_of(a)); /* so that the next commit begins the WAL anew */
+	other = 0;
+	combine_step = let_a_reader_in;
+	assert_true(count(a) == STORE_IO);
+	assert_int_equal(err.applied, '?');
+	combine_step = NULL;
+	store_close(a);
+	assert_int_equal(write(to_reader, "", 1), 1);
+	assert_int_equal(waitpid(other, &status, 0), other);
+	close(to_reader);
+	close(from_reader);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) != FAILED);
+	unlink(file("-shm")); /* what the next process finds is in the WAL */
+	a = open_as(STORE_READ);
+	assert_int_equal(number(a), WEXITSTATUS(status));
+	store_close(a);
+}
+
 /* --- files that SQLite may touch --------------------------------------------------------------------------- */
 
 static int64_t ask_open(enum store_mode mode)
@@ -448,10 +524,14 @@ int main(int argc, char **argv)
 		T(test_removed_before_commit),
 		T(test_removed_after_commit),
 		T(test_both_locks_removed),
+		T(test_wal_begun_anew_under_an_index),
 		T(test_journal),
 		T(test_only_its_files),
 	};
 
+	if (argc > 3)
+		return read_then_count(argv[1], (int)strtol(argv[2], NULL, 10),
+				       (int)strtol(argv[3], NULL, 10));
 	if (argc > 1)
 		return count_once(argv[1]);
 	return cmocka_run_group_tests(tests, NULL, NULL);

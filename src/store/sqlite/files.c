@@ -202,25 +202,42 @@ static bool at_path(const struct sq *s, const char *end, const struct fs_id *fil
 	return sq_beside(s->path, end, path) && fs_is_at(path, file, size);
 }
 
-/*
- * The least size of the WAL according to its index (https://sqlite.org/walformat.html). SQLite writes
- * frames before it adds them to the index.
- */
+/* The head of the index of the WAL (https://sqlite.org/walformat.html). */
+struct index_head {
+	uint32_t version, unused, change;
+	uint8_t set, big_endian;
+	uint16_t page;
+	uint32_t frames, pages, checksum[2];
+	unsigned char salts[WAL_SALTS];
+};
+
+/* false: the index knows no frames. */
+static bool index_read(const struct main_file *m, struct index_head *out)
+{
+	if (!m->index)
+		return false;
+	memcpy(out, (const void *)(uintptr_t)m->index, sizeof(*out));
+	return out->set && out->frames;
+}
+
+/* The least size of the WAL according to its index. SQLite writes frames before it adds them to the index. */
 static int64_t wal_size_least(const struct main_file *m)
 {
-	struct {
-		uint32_t version, unused, change;
-		uint8_t set, big_endian;
-		uint16_t page;
-		uint32_t frames;
-	} head;
-	int64_t page;
+	struct index_head head;
 
-	if (!m->index)
+	if (!index_read(m, &head))
 		return 0;
-	memcpy(&head, (const void *)(uintptr_t)m->index, sizeof(head));
-	page = head.page == 1 ? 65536 : head.page;
-	return head.set && head.frames ? 32 + head.frames * (24 + page) : 0;
+	return 32 + head.frames * (24 + (head.page == 1 ? INT64_C(65536) : head.page));
+}
+
+/* Rule 3 of files.h. */
+static bool index_is_of_wal(struct sq *s, const struct main_file *m)
+{
+	struct index_head head;
+	unsigned char salts[WAL_SALTS];
+
+	return !index_read(m, &head) || !sq_wal_salts(s, salts) ||
+	       memcmp(head.salts, salts, WAL_SALTS) == 0;
 }
 
 enum sq_files sq_files_look(struct sq *s)
@@ -338,11 +355,23 @@ int sq_files_blame(struct sq *s, int rc)
 	return rc;
 }
 
+/* sq_files_look() before a write. It removes an index of other frames, so that every process gets a new one. */
+static enum sq_files look_to_write(struct sq *s)
+{
+	const struct main_file *m = main_of(s);
+	enum sq_files what = sq_files_look(s);
+
+	if (what != SQ_FILES_STAND || !m || index_is_of_wal(s, m))
+		return what;
+	drop_index(s);
+	return SQ_INDEX_GONE;
+}
+
 /* SQLite can rebuild a lost index from the WAL, which has every commit. */
 int sq_files_settle(struct sq *s, int64_t left_ms)
 {
 	struct main_file *m = main_of(s);
-	enum sq_files what = sq_files_look(s);
+	enum sq_files what = look_to_write(s);
 	int rc;
 
 	if (what == SQ_FILES_STAND && m && m->state != NOTHING)
@@ -363,8 +392,8 @@ int sq_files_opened(struct sq *s)
 
 	if (!m || m->state == LOOKED || m->state == NOTHING)
 		return 0;
-	if (m->state != FRESH || !wal || wal->size < wal_size_least(m))
-		what = sq_files_look(s);
+	if (m->state != FRESH || !wal || wal->size < wal_size_least(m) || !index_is_of_wal(s, m))
+		what = look_to_write(s);
 	if (what == SQ_FILES_STAND)
 		m->state = LOOKED;
 	rc = sq_files_notice(s, what);

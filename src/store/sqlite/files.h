@@ -12,6 +12,9 @@
  *     writer has open.
  *  2. After the commit (sq_files_look): they still are. A process that opens a new -shm later finds the commit
  *     in the WAL. This check detects a process that opened one earlier.
+ *  3. Before it writes: the index belongs to the WAL as it is. A writer whose -shm was removed after its first check may
+ *     begin the WAL anew. Its commit fails by the second check, but an index that another process built meanwhile
+ *     describes the frames from before: a commit through it would be lost.
  *
  * No other file can get the inode of a file that we have open, so the inode number identifies it.
  */
@@ -51,5 +54,8 @@ void sq_wal_wrap(sqlite3_file *f, const struct stat *st, bool found);
 size_t sq_wal_room(void); /* in the tail */
 /* NULL: the WAL is not open */
 const struct fs_id *sq_wal_id(struct sq *s);
+/* The salts in the header of the file, which every valid frame repeats. false: they cannot be read. */
+#define WAL_SALTS 8
+bool sq_wal_salts(struct sq *s, unsigned char out[WAL_SALTS]);
 
 #endif

@@ -16,6 +16,7 @@
 
 #define ROOM (64 * 1024) /* SQLite's own VFS writes at most 128 KiB at a time */
 #define FRAME_HEADER 24
+#define WAL_SALTS_AT 16 /* in the header of the file */
 
 struct wal_file {
 	sqlite3_file *of;
@@ -196,6 +197,13 @@ const struct fs_id *sq_wal_id(struct sq *s)
 	struct wal_file *w = wal_of(s);
 
 	return w ? &w->id : NULL;
+}
+
+bool sq_wal_salts(struct sq *s, unsigned char out[WAL_SALTS])
+{
+	struct wal_file *w = wal_of(s);
+
+	return w && w->plain->xRead(w->of, out, WAL_SALTS, WAL_SALTS_AT) == SQLITE_OK;
 }
 
 int sq_wal_sync(struct sq *s)
