@@ -548,6 +548,10 @@ enum result client_open(struct client *c, enum store_mode mode, struct answer *a
 
 	if (c->conn.queue && c->conn.mode >= mode)
 		return SUCCESS;
+	if (c->conn.queue && c->conn.shared)
+		return answer_fail(ans, API_ERROR,
+				   STR("this server opened the queue for reading only"),
+				   STR("start pawl serve without --read-only"));
 	r = trust_check(&c->conn.trust, ans, c->arena);
 	if (r == SUCCESS && !c->conn.config.uri.n)
 		r = mode == STORE_CREATE && !c->conn.place.pawl_dir ? make_place(c, ans)

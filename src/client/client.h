@@ -58,6 +58,7 @@ struct connection {
 	struct queue_config config;
 	struct queue *queue; /* opened by the first call that needs it */
 	enum store_mode mode;
+	bool shared; /* copies of this struct use the queue, too, so it is never opened again in another mode */
 	struct str held
 		[TYPED_END]; /* tokens of the locks of the whole queue that this process holds */
 	bool watching;       /* client_watch() is looking at the health */

@@ -101,6 +101,7 @@ bool desk_open(struct desk *d, struct answer *ans, struct arena *a)
 		c->conn.config.impatient =
 			true; /* other calls must not wait behind one that waits */
 		d->open = client_open(c, mode, ans) == SUCCESS;
+		c->conn.shared = true;
 	}
 	d->broken = !d->open;
 	if (d->open && !d->lapses.since)
