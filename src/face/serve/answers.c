@@ -13,7 +13,7 @@
 #define MEMORY_ALL (1024u << 20)  /* of the answers of all tokens */
 #define MEMORY_TOKEN (192u << 20) /* of one token; one of its answers may exceed it */
 
-#define BEHIND STR("this token has not read its earlier answers yet, or too many are being made")
+#define BEHIND STR("the answers of this token need too much memory now")
 
 struct arena_pool answers_memory(struct arena_pool *whole)
 {
@@ -32,20 +32,16 @@ size_t answers_room(const struct job *j)
 	return m && m->unsent > UNSENT_MAX ? ANSWER_SHORT : ANSWER_MAX;
 }
 
-void answers_count(struct job *j, size_t n)
+void answers_made(struct job *j)
 {
 	struct meter *m = j->caller.meter;
+	size_t n = j->answer.n;
 
 	if (!m || n < ANSWER_SHORT || n <= j->unsent)
 		return;
 	m->unsent += n - j->unsent;
 	arena_pool_add(&m->memory, n - j->unsent);
 	j->unsent = n;
-}
-
-void answers_made(struct job *j)
-{
-	answers_count(j, j->answer.n);
 }
 
 static void forget(struct meter *m, size_t n)
@@ -65,7 +61,7 @@ void answers_refuse(struct job *j)
 {
 	answers_drop(j);
 	job_refuse(j, 429, API_ERROR, BEHIND,
-		   STR("read them, or close their connections, and call again"), "");
+		   STR("read its earlier answers, or close their connections, and call again"), "");
 }
 
 /* --- in the loop --------------------------------------------------------------------------------- */

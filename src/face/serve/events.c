@@ -197,13 +197,16 @@ static int64_t time_of(struct desk *d, struct str cursor, struct arena *a)
 	return 0;
 }
 
-/* The task of the event as it is now; null: it was removed, or the event is about a lock of the whole queue. */
-static json_t *task_now(struct desk *d, const struct job *j, const struct event *e)
+/* Sets *out to the task of the event as it is now; null: it was removed, or the event is about a lock of the whole queue. */
+static enum result task_now(struct desk *d, const struct job *j, const struct event *e,
+			    json_t **out)
 {
 	struct request rq = { .op = OP_LOG, .role = j->caller.role };
 	struct arena a = answers_arena(j, READ_ROOM);
 	struct answer ans = { 0 };
-	json_t *task = NULL;
+	bool crowded;
+
+	*out = NULL;
 
 	if (e->task.n && !typed_of(e->task)) {
 		GIVE(&rq, id, e->task);
@@ -211,10 +214,15 @@ static json_t *task_now(struct desk *d, const struct job *j, const struct event 
 		GIVE(&rq, log_view, LOG_WITH_TASKS);
 		GIVE(&rq, view, VIEW_CAN);
 		if (ask(d, &rq, &ans, &a) == SUCCESS && ans.n_tasks)
-			task = answer_task_json(&ans, &ans.tasks[0], &a);
+			*out = answer_task_json(&ans, &ans.tasks[0], &a);
 	}
+	crowded = arena_over(&a);
 	arena_free(&a);
-	return task ? task : json_null();
+	if (!*out && crowded)
+		return API_ERROR;
+	if (!*out)
+		*out = json_null();
+	return SUCCESS;
 }
 
 static bool comes_again(const struct answer *ans, size_t i)
@@ -225,29 +233,42 @@ static bool comes_again(const struct answer *ans, size_t i)
 	return false;
 }
 
-static void add_event(struct desk *d, struct job *j, const struct event *e, bool with_task,
-		      struct arena *a)
+/* If the task cannot be read now, for want of memory, the event is not added either: the stream ends, and its reader comes
+ * back for both. */
+static enum result add_event(struct desk *d, struct job *j, const struct event *e, bool with_task,
+			     struct arena *a)
 {
-	json_t *o = json_pack("{s:o}", "event", event_json(e, a));
+	json_t *task = NULL, *o;
+	enum result code = with_task ? task_now(d, j, e, &task) : SUCCESS;
 
-	if (with_task)
-		json_object_set_new(o, "task", task_now(d, j, e));
+	if (code != SUCCESS)
+		return code;
+	o = json_pack("{s:o}", "event", event_json(e, a));
+	if (task)
+		json_object_set_new(o, "task", task);
 	add_message(&j->answer, e->cursor, "event", o);
+	return SUCCESS;
 }
 
 /* Adds the events until the page is full. */
-static void add_page(struct desk *d, struct job *j, const struct answer *ans, struct arena *a)
+static enum result add_page(struct desk *d, struct job *j, const struct answer *ans,
+			    struct arena *a)
 {
+	enum result code;
+
 	for (size_t i = 0; i < ans->n_events; i++) {
 		const struct event *e = &ans->events[i];
 
 		if (j->answer.n > PAGE_MAX) {
 			j->more = true;
-			return;
+			return SUCCESS;
 		}
-		add_event(d, j, e, !comes_again(ans, i), a);
+		code = add_event(d, j, e, !comes_again(ans, i), a);
+		if (code != SUCCESS)
+			return code;
 		set_cursor(j, e->cursor);
 	}
+	return SUCCESS;
 }
 
 /* Was the expired lease on a page that was sent? They come in the order of their time and id. */
@@ -263,6 +284,7 @@ static bool was_on_page(const struct job *j, const struct event *e)
 static enum result add_expired(struct desk *d, struct job *j, struct answer *ans, struct arena *a)
 {
 	struct request rq = { .op = OP_LOG };
+	enum result code;
 
 	GIVE(&rq, limit, 1);
 	GIVE(&rq, expired_after, j->since - (j->page.n > 0));
@@ -277,7 +299,9 @@ static enum result add_expired(struct desk *d, struct job *j, struct answer *ans
 			j->more = true;
 			return SUCCESS;
 		}
-		add_event(d, j, e, true, a);
+		code = add_event(d, j, e, true, a);
+		if (code != SUCCESS)
+			return code;
 		j->since = e->at;
 		j->page.n = 0;
 		buf_adds(&j->page, e->task);
@@ -290,6 +314,7 @@ static enum result add_expired(struct desk *d, struct job *j, struct answer *ans
 static enum result add_news(struct desk *d, struct job *j, struct answer *ans, struct arena *a)
 {
 	struct request rq = { .op = OP_LOG };
+	enum result code;
 
 	GIVE(&rq, limit, PAGE_EVENTS);
 	GIVE(&rq, log_view, LOG_PAGE);
@@ -298,8 +323,8 @@ static enum result add_news(struct desk *d, struct job *j, struct answer *ans, s
 	if (ask(d, &rq, ans, a) != SUCCESS)
 		return ans->code;
 	j->more = ans->more;
-	add_page(d, j, ans, a);
-	return j->more ? SUCCESS : add_expired(d, j, ans, a);
+	code = add_page(d, j, ans, a);
+	return code != SUCCESS || j->more ? code : add_expired(d, j, ans, a);
 }
 
 /* A change makes an event of the log, or is a lease that expired. */

@@ -307,8 +307,6 @@ struct arena answers_arena(const struct job *j, size_t limit);
 size_t answers_room(const struct job *j);
 /* Counts the bytes that the answer has now. In the thread of the desk, before the loop gets the job. */
 void answers_made(struct job *j);
-/* Counts n bytes for an answer that is being made elsewhere. */
-void answers_count(struct job *j, size_t n);
 void answers_drop(struct job *j);
 /* Refuses a job that only reads, because the answers of its caller need too much memory. */
 void answers_refuse(struct job *j);
