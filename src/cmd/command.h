@@ -66,7 +66,7 @@ struct global_args {
  */
 struct args {
 	struct request rq;
-	int64_t cached, write_status; /* run_op() obeys them */
+	int64_t cached, write_status; /* command_ask() obeys them, run_op() does not */
 	int64_t wait;                 /* ms; a face that waits by itself sets it to 0 */
 	uint64_t seen;                /* 1 << index of each parameter that was given */
 };

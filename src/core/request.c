@@ -57,6 +57,15 @@ const char *op_name(enum op op)
 	return ops[op].name;
 }
 
+const char *op_words(enum op op, struct arena *a)
+{
+	char *words = arena_cstr(a, str_c(op_name(op)));
+
+	for (char *p = words; *p; p++)
+		*p = *p == '_' ? ' ' : (char)(*p - 'A' + 'a');
+	return words;
+}
+
 unsigned op_flags(enum op op)
 {
 	return ops[op].flags;

@@ -28,7 +28,9 @@ enum op {
 	OP_END
 };
 
-const char *op_name(enum op op); /* "lock_acquire" */
+const char *op_name(enum op op); /* "LOCK_ACQUIRE" */
+/* Its name in words: "lock acquire". */
+const char *op_words(enum op op, struct arena *a);
 unsigned op_flags(enum op op);
 
 enum arg {

@@ -77,16 +77,6 @@ static unsigned starts_from(const struct rule *r, const struct task *t)
 	return r->from | (r->flags & MANUAL && t->lock.manual ? ON(READY) : 0);
 }
 
-/* The command of a move: "release". */
-static const char *move_word(enum op op, struct arena *a)
-{
-	char *word = arena_cstr(a, str_c(op_name(op)));
-
-	for (char *p = word; *p; p++)
-		*p = (char)(*p | 0x20);
-	return word;
-}
-
 static bool allowed(enum op op, const struct task *t, struct call *c)
 {
 	const struct rule *r = &rules[op];
@@ -97,7 +87,7 @@ static bool allowed(enum op op, const struct task *t, struct call *c)
 		return false;
 	}
 	if (!(starts_from(r, t) & STATUS_BIT(t->status))) {
-		refuse_status(c, t, move_word(op, c->arena), r->from);
+		refuse_status(c, t, op_words(op, c->arena), r->from);
 		return false;
 	}
 	if (!own && !rules_free(t, c))
@@ -143,7 +133,7 @@ static void set_fields(const struct rule *r, struct task *t, const struct call *
 		lease_hand_back(t, c->policy, c->now);
 }
 
-/* Edited, but as old as before: it goes where it was in the order. */
+/* Handing back keeps updated_at, so the task keeps its place in the order. */
 static void handed_back(struct call *c, struct task *t)
 {
 	t->version++;

@@ -24,7 +24,7 @@ struct call {
 	struct arena *arena;
 	const struct task *paused; /* the record of the pause; NULL: the queue is not paused */
 
-	/* the decision; call_begin() empties it */
+	/* the decision; call_reset() empties it */
 	enum result code;
 	struct str message, hint;
 	struct str warning;

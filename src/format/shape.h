@@ -46,9 +46,13 @@ struct shape {
 
 #define SHAPE_MEMBERS_MAX 96
 #define SHAPE_ALL 0xffu /* every part */
-#define SHAPE_OF(list, type)                                                  \
-	{                                                                     \
-		(list), sizeof(list) / sizeof((list)[0]), sizeof(struct type) \
+/* The compiler refuses a list that is too long for shape_unpack(). */
+#define SHAPE_COUNT(list)                   \
+	(sizeof(list) / sizeof((list)[0]) + \
+	 0 * sizeof(char[sizeof(list) / sizeof((list)[0]) <= SHAPE_MEMBERS_MAX ? 1 : -1]))
+#define SHAPE_OF(list, type)                                   \
+	{                                                      \
+		(list), SHAPE_COUNT(list), sizeof(struct type) \
 	}
 
 void shape_pack(const struct shape *s, unsigned parts, const void *from, struct buf *out);

@@ -28,9 +28,10 @@ static void pack(const struct change *c, struct buf *out)
 	struct request rq;
 	size_t at;
 
-	if (c->fn != act_run || w->call.rq->role) {
-		out->full =
-			true; /* not a call, or one whose role must be checked: its owner must run it */
+	/* The owner must run it if it is not a call, if its role must be checked, or if its answer has a brief, which
+	 * seldom fits into a slot. */
+	if (c->fn != act_run || w->call.rq->role || w->call.rq->view & VIEW_BRIEF) {
+		out->full = true;
 		return;
 	}
 	rq = *w->call.rq;

@@ -75,18 +75,13 @@ void web_serve(struct http_exchange *x, const struct web_file *f)
 static json_t *can_json(enum role role)
 {
 	json_t *list = json_array();
+	struct arena a = { 0 };
 
-	for (int op = OP_NONE + 1; op < OP_END; op++) {
-		char name[32];
-		size_t n = 0;
-
-		if (op_flags((enum op)op) & (OP_TASK | OP_READS) ||
-		    !role_allows(role, role_for_op((enum op)op)))
-			continue;
-		for (const char *p = op_name((enum op)op); *p && n < sizeof(name); p++)
-			name[n++] = *p == '_' ? ' ' : (char)(*p - 'A' + 'a');
-		json_array_append_new(list, json_stringn(name, n));
-	}
+	for (int op = OP_NONE + 1; op < OP_END; op++)
+		if (!(op_flags((enum op)op) & (OP_TASK | OP_READS)) &&
+		    role_allows(role, role_for_op((enum op)op)))
+			json_array_append_new(list, json_string(op_words((enum op)op, &a)));
+	arena_free(&a);
 	return list;
 }
 

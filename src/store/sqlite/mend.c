@@ -171,6 +171,7 @@ static int mend_edit(struct edit *e, void *ctx)
 	for (const struct sq_rule *r = sq_rules; r->what && rc == 0; r++)
 		rc = sq_exec(m->s, r->mend);
 	sq_functions(m->s, false);
+	m->s->next_due = 0; /* a repair may have set an earlier time */
 	return rc;
 }
 
