@@ -211,8 +211,9 @@ static void check_fences(void)
 		const struct note *a = &board->notes[i - 1], *b = &board->notes[i];
 
 		CHECK(!a->task || a->task != b->task || a->fence != b->fence,
-		      "t%d: fence %lld was given to agent %d and to agent %d", a->task,
-		      (long long)a->fence, a->agent, b->agent);
+		      "t%d: fence %lld was given to agent %d and to agent %d%s", a->task,
+		      (long long)a->fence, a->agent, b->agent,
+		      with_wal ? ", after a -wal was removed" : "");
 	}
 }
 

@@ -340,21 +340,6 @@ int sq_files_notice(struct sq *s, enum sq_files what)
 	return sq_files_fail(s, what);
 }
 
-/* An error that SQLite meets in replaced files does not mean that the disk fails. */
-int sq_files_blame(struct sq *s, int rc)
-{
-	char applied = s->base.env.err->applied;
-	enum sq_files what = SQ_FILES_STAND;
-
-	if (s->db && !s->lost && (rc == STORE_IO || rc == STORE_CORRUPT || rc == STORE_UNREACHABLE))
-		what = sq_files_look(s);
-	if (what == SQ_FILES_STAND)
-		return rc;
-	rc = sq_files_notice(s, what);
-	s->base.env.err->applied = applied;
-	return rc;
-}
-
 /* sq_files_look() before a write. It removes an index of other frames, so that every process gets a new one. */
 static enum sq_files look_to_write(struct sq *s)
 {
@@ -367,20 +352,44 @@ static enum sq_files look_to_write(struct sq *s)
 	return SQ_INDEX_GONE;
 }
 
-/* SQLite can rebuild a lost index from the WAL, which has every commit. */
+/* An error that SQLite meets in replaced files does not mean that the disk fails. */
+int sq_files_blame(struct sq *s, int rc)
+{
+	char applied = s->base.env.err->applied;
+	enum sq_files what = SQ_FILES_STAND;
+
+	if (s->db && !s->lost && (rc == STORE_IO || rc == STORE_CORRUPT || rc == STORE_UNREACHABLE))
+		what = look_to_write(s);
+	if (what == SQ_FILES_STAND)
+		return rc;
+	rc = sq_files_notice(s, what);
+	s->base.env.err->applied = applied;
+	return rc;
+}
+
+/* SQLite can rebuild a lost index from the WAL, which has every commit. To reconnect gives up the lock of the database:
+ * while we wait for it again, others may write, and the new index may vanish, too. So we look again. */
 int sq_files_settle(struct sq *s, int64_t left_ms)
 {
-	struct main_file *m = main_of(s);
+	int64_t deadline = os_boot_ms() + left_ms;
 	enum sq_files what = look_to_write(s);
-	int rc;
+	struct main_file *m;
+	int rc = 0;
 
+	while (what == SQ_INDEX_GONE && rc == 0 && os_boot_ms() <= deadline) {
+		sq_disconnect(s);
+		rc = sq_guard(s);
+		if (rc == 0)
+			rc = sq_files_lock(s, deadline - os_boot_ms());
+		if (rc == 0)
+			what = look_to_write(s);
+	}
+	if (rc < 0)
+		return rc;
+	m = main_of(s);
 	if (what == SQ_FILES_STAND && m && m->state != NOTHING)
 		m->state = LOOKED;
-	if (what != SQ_INDEX_GONE)
-		return sq_files_notice(s, what);
-	sq_disconnect(s);
-	rc = sq_guard(s);
-	return rc < 0 ? rc : sq_files_lock(s, left_ms);
+	return sq_files_notice(s, what);
 }
 
 int sq_files_opened(struct sq *s)

@@ -60,11 +60,14 @@ static int open_watched(const char *path, int flags, int mode)
 	return fd;
 }
 
-/* SQLite calls fstat() right after each open, so we need no call of our own. */
+/* SQLite calls fstat() right after each open, so we need no call of our own. A database may get a descriptor that SQLite
+ * could not close with an earlier handle, because that drops the locks of the process: then there is no open. */
 static int fstat_watched(int fd, struct stat *st)
 {
 	int rc = plain_fstat(fd, st);
 
+	if (opening && !opening->file && opening->fd < 0)
+		opening->fd = fd;
 	if (opening && rc == 0 && fd == opening->fd) {
 		opening->st = *st;
 		opening->known = true;
