@@ -4,6 +4,7 @@
  * contradict each other.
  */
 #include "core/lease.h"
+#include "format/task.h"
 #include "queue/act.h"
 
 #define DEPENDS_SHOWN 5
@@ -67,20 +68,32 @@ struct query brief_held_query(const struct request *rq)
 	};
 }
 
+/* Adds the task without its texts, which may be long. */
+static int keep_held(const struct brief *b, struct task *t)
+{
+	struct answer *ans = b->ans;
+	int r;
+
+	task_drop_texts(t);
+	ans->tasks = arena_grow(b->arena, ans->tasks, ans->n_tasks, sizeof(*t));
+	ans->tasks[ans->n_tasks] = (struct task){ 0 };
+	r = task_unpack(task_part(t, HOT | BODY, b->arena), &ans->tasks[ans->n_tasks], b->arena);
+	ans->n_tasks += r == 0;
+	return arena_over(b->arena);
+}
+
 static int add_held(const struct record *r, void *ctx)
 {
 	const struct brief *b = ctx;
-	struct answer *ans = b->ans;
-	struct task *t;
+	struct arena scratch = { 0 };
+	struct task t;
+	int rc = 0;
 
-	ans->tasks = arena_grow(b->arena, ans->tasks, ans->n_tasks, sizeof(*t));
-	t = &ans->tasks[ans->n_tasks];
-	if (task_of(r, t, b->arena) || !lease_live(&t->lock, ans->now) ||
-	    (ans->task && str_eq(t->id, ans->task->id)))
-		return 0;
-	task_drop_texts(t);
-	ans->n_tasks++;
-	return arena_over(b->arena);
+	if (!task_of(r, &t, &scratch) && lease_live(&t.lock, b->ans->now) &&
+	    !(b->ans->task && str_eq(t.id, b->ans->task->id)))
+		rc = keep_held(b, &t);
+	arena_free(&scratch);
+	return rc;
 }
 
 static int brief_held(struct brief *b, const struct request *rq)

@@ -176,6 +176,7 @@ struct comment {
 	size_t line;
 };
 
+#define OLDER_LINES 1000 /* entries that a brief searches for comments: the claim waits for it */
 #define HISTORY_LINES 32 /* entries that are searched for a brief's history */
 #define HISTORY 8
 #define RING (HISTORY + 1) /* the last one may be the claim itself */
@@ -294,14 +295,20 @@ static int read_entries(struct store *s, struct edit *e, const struct entry_quer
 	return e ? edit_entries(e, q, fn, p) : s->ops->entries(s, q, fn, p);
 }
 
-/* The claim is the last entry, and no part of the task's history. */
-static void add_history(const struct past *p, struct related *rel, struct arena *a)
+/* Did the present holder take the task by this event? */
+static bool is_own_claim(const struct event *ev, const struct task *t)
+{
+	return ev->fence == t->fence && (str_is(ev->name, "claimed") || str_is(ev->name, "resumed"));
+}
+
+static void add_history(const struct past *p, const struct task *t, struct related *rel,
+			struct arena *a)
 {
 	size_t from = p->n_history > RING ? p->n_history - RING : 0;
 
 	rel->history = arena_array(a, struct event, RING);
 	for (size_t i = from; i < p->n_history; i++)
-		if (p->history_lines[i % RING] < p->lines &&
+		if (!is_own_claim(&p->history[i % RING], t) &&
 		    p->history_lines[i % RING] + HISTORY_LINES > p->lines)
 			rel->history[rel->n_history++] = p->history[i % RING];
 	if (rel->n_history > HISTORY) {
@@ -318,12 +325,13 @@ void brief_past(struct store *s, struct edit *e, const struct task *t, struct an
 	bool read = !read_entries(s, e, &q, past_entry, &p);
 
 	if (read && p.keeps_history)
-		add_history(&p, ans->related, a);
+		add_history(&p, t, ans->related, a);
 	if (read && p.keeps_history && may_come_back(t))
 		tell(&p.way, t, ans);
 	if (read && p.lines == LAST_LINES &&
 	    p.n_comments < COMMENTS) { /* there may be older ones */
-		p.n_comments = p.lines = q.last = 0;
+		p.n_comments = p.lines = 0;
+		q.last = OLDER_LINES;
 		read = !read_entries(s, e, &q, only_comments, &p);
 	}
 	if (read)

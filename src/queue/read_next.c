@@ -62,10 +62,21 @@ static int name_awaited(struct reading *x, const struct task *t, struct str key,
 	return r;
 }
 
+/* next --mine: only tasks that are planned for the caller. */
+static bool planned_for(const struct reading *x, const struct task *t)
+{
+	return !x->rq->assignee.n || str_eq(t->assignee, x->rq->assignee);
+}
+
 int read_why(struct reading *x, const struct task *t, struct str key, int lane, struct str *why,
 	     bool *eligible, struct arena *a)
 {
 	*why = order_why(t, x->policy, x->now, a, eligible);
+	if (*eligible && !planned_for(x, t)) {
+		*eligible = false;
+		*why = arena_printf(a, "assigned to %s",
+				    arena_cstr(a, t->assignee.n ? t->assignee : STR("nobody")));
+	}
 	if (*eligible && lane == LANE_NONE) { /* others may work without a lock */
 		*eligible = false;
 		*why = arena_printf(a, "its status is %s", status_name(t->status));
@@ -73,12 +84,6 @@ int read_why(struct reading *x, const struct task *t, struct str key, int lane, 
 	if (*eligible || !order_waits(t, x->policy, x->now))
 		return 0;
 	return name_awaited(x, t, key, why, a);
-}
-
-/* next --mine: only tasks that are planned for the caller. */
-static bool planned_for(const struct reading *x, const struct task *t)
-{
-	return !x->rq->assignee.n || str_eq(t->assignee, x->rq->assignee);
 }
 
 /* wanted: true in the pass for eligible tasks, false in the pass for the others. */
@@ -94,18 +99,7 @@ static int add_candidate(struct reading *x, const struct record *r, bool wanted)
 
 	x->bad += bad && wanted; /* both passes meet it: count it once */
 	if (!bad)
-		why = order_why(&t, x->policy, x->now, &scratch, &eligible);
-	if (eligible && !bad && !planned_for(x, &t)) {
-		eligible = false;
-		why = arena_printf(&scratch, "assigned to %s",
-				   arena_cstr(&scratch, t.assignee.n ? t.assignee : STR("nobody")));
-	}
-	if (eligible && r->ix.lane == LANE_NONE) { /* others may work without a lock */
-		eligible = false;
-		why = arena_printf(&scratch, "its status is %s", status_name(t.status));
-	}
-	if (!bad && !wanted && !eligible && order_waits(&t, x->policy, x->now))
-		fault = name_awaited(x, &t, r->key, &why, &scratch);
+		fault = read_why(x, &t, r->key, r->ix.lane, &why, &eligible, &scratch);
 	if (!bad && !fault && eligible == wanted) {
 		ans->candidates = arena_grow(x->arena, ans->candidates, ans->n_candidates,
 					     sizeof(*c));
