@@ -70,7 +70,7 @@ export function waitsFor(t) {
 	const list = t.depends.filter(id => state.tasks.get(id)?.status !== "Done");
 	return list.concat(
 		subtasks(t.id)
-			.filter(s => !s.ended)
+			.filter(s => s.status !== "Done" && s.status !== "Canceled")
 			.map(s => s.id),
 	);
 }
@@ -144,7 +144,7 @@ function matches(t, f) {
 export function columns(f) {
 	const out = new Map(STATUSES.map(s => [s, []]));
 	for (const t of state.tasks.values()) if (matches(t, f)) out.get(t.status)?.push(t);
-	for (const [status, list] of out) list.sort(list[0]?.ended ? newestFirst : inOrder);
+	for (const [status, list] of out) list.sort(status === "Done" || status === "Canceled" ? newestFirst : inOrder);
 	return out;
 }
 

@@ -401,7 +401,7 @@ static void archive(struct task *t, struct call *c)
 {
 	int64_t ended_at = t->done_at ? t->done_at : t->updated_at;
 
-	if (!(RULES_ARCHIVABLE & STATUS_BIT(t->status))) {
+	if (!(STATUS_ENDED & STATUS_BIT(t->status))) {
 		refuse(c, MISCONFIGURED,
 		       arena_printf(c->arena, "%.*s is %s and has not ended", STRF(t->id),
 				    status_name(t->status)),

@@ -11,7 +11,6 @@
 #include "core/event.h"
 #include "core/request.h"
 
-#define RULES_ARCHIVABLE (STATUS_BIT(DONE) | STATUS_BIT(FAILED) | STATUS_BIT(CANCELED))
 #define CALL_EVENTS 4
 
 /* One request on one task: what is asked, and what the policy decided. */

@@ -24,6 +24,7 @@ enum status {
 #define STATUS_BIT(s) (1u << (s))
 /* Still somebody's business: a Failed task waits for a person until it is archived. */
 #define STATUS_OPEN (STATUS_ALL & ~(STATUS_BIT(DONE) | STATUS_BIT(CANCELED)))
+#define STATUS_ENDED (STATUS_BIT(DONE) | STATUS_BIT(FAILED) | STATUS_BIT(CANCELED))
 #define STATUS_ALL (STATUS_BIT(STATUS_END) - STATUS_BIT(BACKLOG))
 
 /* Records contain these numbers, too. */

@@ -188,7 +188,7 @@ json_t *task_json(const struct task *t, int64_t now, struct arena *a)
 	}
 	if (lease_held(t, now))
 		json_object_set_new(o, "held", json_true());
-	if (status_ended(t->status))
+	if (STATUS_ENDED & STATUS_BIT(t->status))
 		json_object_set_new(o, "ended", json_true());
 	json_object_set_new(o, "lock", lock_json(t, now, a));
 	return o;

@@ -19,7 +19,7 @@
 #define RELOGGED_KEY STR("meta/relogged")
 /* The log is kept from this time on, and before it only for open tasks (archive.c). */
 #define LOG_FROM_KEY STR("meta/log_from")
-#define LOG_KEPT_FOR (STATUS_ALL & ~(STATUS_BIT(DONE) | STATUS_BIT(FAILED) | STATUS_BIT(CANCELED)))
+#define LOG_KEPT_FOR (STATUS_ALL & ~STATUS_ENDED)
 
 struct queue {
 	struct store *store; /* NULL: the queue is behind a server */

@@ -25,7 +25,7 @@ static int archive_one(struct act *w)
 
 static int archive_all(struct act *w)
 {
-	struct query q = { .statuses = RULES_ARCHIVABLE };
+	struct query q = { .statuses = STATUS_ENDED };
 	struct strs keys = { 0 };
 	int r = act_keys(w, &q, &keys);
 
