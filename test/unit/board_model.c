@@ -423,6 +423,22 @@ static void input_has_a_limit(void **state)
 	assert_int_equal(u->length, 0);
 }
 
+/* With the texts that it insists on, the draft is a request that the queue does not refuse as incomplete. */
+static void assert_complete(struct draft *p)
+{
+	const struct text_ask *ask;
+	struct request rq;
+	struct policy policy = { 0 };
+
+	for (; (ask = draft_ask(p)); p->asked++)
+		snprintf(p->text[p->asked], sizeof(p->text[0]), "%s", ask->must ? "x" : "");
+	rq = draft_request(p);
+	GIVE(&rq, agent, STR("bob"));
+	if (op_flags(rq.op) & OP_TAKES)
+		GIVE(&rq, new_token, STR("11111111-1111-4111-8111-111111111111"));
+	assert_null(request_fault(&rq, &policy, &arena));
+}
+
 /* The menu has the moves that the queue allows, and no other. */
 static void moves_are_allowed(void **state)
 {
@@ -456,6 +472,7 @@ static void moves_are_allowed(void **state)
 			ui_key(u, (uint32_t)('1' + k));
 			assert_true(u->mode == UI_INPUT || u->mode == UI_CONFIRM);
 			assert_ptr_equal(u->draft.action, list[k].action);
+			assert_complete(&u->draft);
 			ui_key(u, K_ESC);
 		}
 		assert_true(same(text, menus[i]));

@@ -71,7 +71,7 @@ static enum effect begin_move(struct ui *u)
 
 static enum effect begin_edit(struct ui *u)
 {
-	/* a comment needs a task in any status, and so does an edit */
+	/* an edit is possible where a comment is */
 	const char *fault = draft_start(&u->draft, &act_comment, task_here(u));
 
 	if (!fault)

@@ -9,11 +9,11 @@
 			(label), "reason", ARG_reason, (must) \
 		}                                             \
 	}
-#define SUMMARY                                                                 \
-	{                                                                       \
-		{                                                               \
-			"Summary (may be empty)", "summary", ARG_summary, false \
-		}                                                               \
+#define SUMMARY(label, must)                                    \
+	{                                                       \
+		{                                               \
+			(label), "summary", ARG_summary, (must) \
+		}                                               \
 	}
 
 static const struct action to_ready = {
@@ -28,12 +28,15 @@ static const struct action release = { "release",
 				       CHANGES,
 				       REASON("Why is it released? (may be empty)", false),
 				       0 };
-static const struct action review = { "review", "Hand in", OP_REVIEW, CHANGES, SUMMARY, 0 };
-static const struct action done = { "done", "Finish", OP_DONE, CHANGES, SUMMARY, 0 };
+static const struct action review = {
+	"review", "Hand in", OP_REVIEW, CHANGES, SUMMARY("What did you do?", true), 0
+};
+static const struct action done = {
+	"done", "Finish", OP_DONE, CHANGES, SUMMARY("Summary (may be empty)", false), 0
+};
 static const struct action block = { "block",
 				     "Block",
 				     OP_BLOCK,
-
 				     CHANGES,
 				     { { "What is in the way?", "reason", ARG_reason, true },
 				       { "What must a person do?", "unblock-action",
@@ -49,7 +52,9 @@ static const struct action fail = {
 	"fail", "Fail", OP_FAIL, CHANGES, REASON("Why did it fail?", true), 0
 };
 static const struct action retry = { "retry", "Retry", OP_RETRY, CHANGES, { { 0 } }, 0 };
-static const struct action reopen = { "reopen", "Reopen", OP_REOPEN, CHANGES, { { 0 } }, 0 };
+static const struct action reopen = {
+	"reopen", "Reopen", OP_REOPEN, CHANGES, REASON("Why is it reopened?", true), 0
+};
 
 static const struct action *const actions[] = {
 	&to_backlog, &to_ready,    &release,    &retry,       &reopen,
