@@ -1207,6 +1207,19 @@ static void pm_locks_itself(void **state)
 	assert_string_equal(word(o, "task.status"), "DONE");
 }
 
+/* A claim by a change of status has the brief of any claim. */
+static void pm_claim_has_its_brief(void **state)
+{
+	json_t *o;
+
+	(void)state;
+	good("create_task", "{\"name\":\"parent\"}");
+	good("create_task", "{\"name\":\"child\",\"parent_id\":\"t1\"}");
+	o = good("update_task_status",
+		 "{\"task_id\":\"t2\",\"status\":\"IN_PROGRESS\",\"agent_id\":\"claude\"}");
+	assert_string_equal(word(o, "parent.title"), "parent");
+}
+
 static void pm_lock_runs_out(void **state)
 {
 	json_t *o;
@@ -1534,6 +1547,7 @@ int main(void)
 		TEST(says_when_it_is_over),
 		TEST(has_a_prompt),
 		PM_TEST(pm_locks_itself),
+		PM_TEST(pm_claim_has_its_brief),
 		PM_TEST(pm_lock_runs_out),
 		PM_TEST(pm_lock_again),
 		PM_TEST(pm_refusals),

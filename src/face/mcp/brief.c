@@ -13,7 +13,8 @@
 
 void brief_ask(const struct command *tool, struct request *rq)
 {
-	bool takes = op_flags(tool->op) & OP_TAKES && (tool->op != OP_STATUS || HAS(rq, status));
+	/* `status` without an argument only reads */
+	bool takes = op_flags(tool->op) & OP_TAKES && (tool != &cmd_status || HAS(rq, status));
 
 	if (takes || tool == &cmd_next)
 		GIVE(rq, view, rq->view | VIEW_BRIEF);
