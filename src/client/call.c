@@ -350,13 +350,16 @@ static void choose_can(struct client *c, struct answer *ans)
 	const struct task *tasks = ans->n_tasks ? ans->tasks : ans->task;
 	struct str token;
 	int64_t fence;
+	bool known = false;
 
 	for (size_t i = 0; i < ans->n_allowed; i++) {
 		struct allowed *w = &ans->allowed[i];
 
 		if (w->can == w->holder_can || !str_eq(tasks[i].lock.holder, c->self.agent))
 			continue;
-		client_know_queue(c);
+		if (!known)
+			client_know_queue(c);
+		known = true;
 		if (keyring_find(&c->keyring, tasks[i].id, &token, &fence) &&
 		    fence == tasks[i].fence)
 			w->can = w->holder_can;

@@ -185,9 +185,10 @@ struct session {
 	 * nobody can answer. */
 	enum result (*consent)(struct session *s, const struct trust *t, struct answer *ans);
 	bool remote; /* the caller is on another machine: files and input of this one are not its own */
-	bool may_fork; /* this process runs only this command */
-	bool quiet;    /* print ids only, and all of them unless there is a limit */
-	bool people;   /* the answer is shown as text, not as JSON or lines for a program */
+	bool may_fork;  /* this process runs only this command */
+	bool quiet;     /* print ids only, and all of them unless there is a limit */
+	bool people;    /* the answer is shown as text, not as JSON or lines for a program */
+	bool decisions; /* the output shows what the caller may do to each task (struct allowed) */
 	bool complete; /* the output cannot say that a limit left tasks out: there is none by default */
 	bool color;       /* the output may have colours */
 	bool owns_stdout; /* the command's answer owns standard output */

@@ -190,7 +190,7 @@ static enum result ask(struct session *s, struct args *args, struct reply *out)
 		ask_for_people(a);
 	else
 		ask_for_program(a);
-	if (!s->people)
+	if (s->decisions)
 		GIVE(&args->rq, view, args->rq.view | VIEW_CAN);
 	return SUCCESS;
 }

@@ -222,6 +222,7 @@ static enum result run(struct cli *c, const struct command *command, struct repl
 		return run_answer(&ans, out);
 	find_output(c);
 	s->people = c->output.format == FORMAT_TEXT;
+	s->decisions = c->output.format == FORMAT_JSON;
 	s->color = c->output.color;
 	s->owns_stdout = !s->people;
 	s->complete = s->quiet || c->output.format == FORMAT_PORCELAIN;

@@ -118,7 +118,7 @@ int pawl_open(struct pawl **out, const struct pawl_options *options, char **erro
 	struct answer ans = { 0 };
 	enum result code;
 
-	*p = (struct pawl){ 0 };
+	*p = (struct pawl){ .session.decisions = true };
 	*out = NULL;
 	if (error)
 		*error = NULL;

@@ -128,7 +128,7 @@ struct session desk_session(struct desk *d, const struct guest *c, struct arena 
 	s.client.self.role = d->serve->read_only ? ROLE_READER : c->role;
 	s.client.self.only_queue = c->queue ? str_c(c->queue) : STR("");
 	s.client.self.run = STR("");
-	s.remote = s.owns_stdout = true;
+	s.remote = s.owns_stdout = s.decisions = true;
 	return s;
 }
 
