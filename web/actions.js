@@ -92,7 +92,7 @@ function sender(command) {
 
 export function moveDialog(id) {
 	const t = state.tasks.get(id);
-	if (!t || !state.live || !t.can.length) return;
+	if (!t || !state.live || !t.can?.length) return;
 	const ways = STATUSES.map(s => [s, moveTo(t, s)]).filter(([, n]) => n);
 	const way = ([status, name], i) =>
 		h(
@@ -149,7 +149,7 @@ async function changeAll(tasks, command, args) {
 
 export function bulkDialog(name) {
 	const form = BULK[name] || FORMS[name],
-		tasks = [...selected].map(id => state.tasks.get(id)).filter(t => t && (BULK[name] ? t.can.includes("update") : allowed(name, t))),
+		tasks = [...selected].map(id => state.tasks.get(id)).filter(t => t && (BULK[name] ? t.can?.includes("update") : allowed(name, t))),
 		list = BULK[name] ? form.fields() : fieldsOf(form, tasks[0], tasks.some(t => forced(name, t))),
 		values = firstValues(form, tasks[0], list),
 		command = form.command || name;

@@ -67,7 +67,7 @@ export const FORMS = {
 		submit: "Save",
 		fields: () => FIELDS,
 		changesOnly: true,
-		note: (t, force) => force && `@${t.lock.holder} holds ${t.id}. Only an admin can change it, with a reason; the holder is told.`,
+		note: (t, force) => force && `@${t.lock.holder} holds ${t.id}. Your change overrides the holder, who is told the reason.`,
 	},
 	comment: {
 		title: t => `Comment on ${t.id}`,

@@ -294,6 +294,10 @@ async function renewLeases() {
 	if (!state.live || document.hidden) return;
 	try {
 		const { tasks } = await call("list", { status: ["in-progress", "blocked", "needs-help"], limit: 0 });
+		// a manual lock may be on a task of any status
+		const read = new Set(tasks.map(t => t.id));
+		for (const t of state.tasks.values())
+			if (t.lock?.live && !read.has(t.id)) tasks.push((await call("show", { id: t.id })).task);
 		for (const t of tasks) if ((state.tasks.get(t.id)?.version ?? 0) <= t.version) put(t);
 		state.version++;
 		changed("tasks");
