@@ -298,7 +298,8 @@ static int read_entries(struct store *s, struct edit *e, const struct entry_quer
 /* Did the present holder take the task by this event? */
 static bool is_own_claim(const struct event *ev, const struct task *t)
 {
-	return ev->fence == t->fence && (str_is(ev->name, "claimed") || str_is(ev->name, "resumed"));
+	return ev->fence == t->fence &&
+	       (str_is(ev->name, "claimed") || str_is(ev->name, "resumed"));
 }
 
 static void add_history(const struct past *p, const struct task *t, struct related *rel,
