@@ -25,6 +25,7 @@ static void operations(void **state)
 	(void)state;
 	assert_string_equal(op_name(OP_NONE), "NONE");
 	assert_string_equal(op_name(OP_LOCK_ACQUIRE), "LOCK_ACQUIRE");
+	assert_string_equal(op_words(OP_LOCK_ACQUIRE, &mem), "lock acquire");
 	assert_int_equal(op_flags(OP_SHOW), OP_TASK | OP_READS);
 	assert_int_equal(op_flags(OP_CLAIM), OP_TASK | OP_TAKES);
 	assert_int_equal(op_flags(OP_DONE), OP_TASK | OP_TAKES | OP_HELD | OP_OWN | OP_ENDS);
