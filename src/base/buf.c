@@ -6,7 +6,7 @@
 
 #include "base/arena.h"
 
-void buf_add(struct buf *b, const void *p, size_t n)
+void buf_add_slowly(struct buf *b, const void *p, size_t n)
 {
 	if (b->full || n > b->max - b->n) {
 		b->full = true;
@@ -22,16 +22,6 @@ void buf_add(struct buf *b, const void *p, size_t n)
 	b->p[b->n] = '\0';
 	if (b->drain && b->n >= BUF_DRAIN_AT)
 		b->drain(b, b->drain_ctx);
-}
-
-void buf_addc(struct buf *b, char c)
-{
-	buf_add(b, &c, 1);
-}
-
-void buf_adds(struct buf *b, struct str s)
-{
-	buf_add(b, s.p, s.n);
 }
 
 void buf_addf(struct buf *b, const char *fmt, ...)

@@ -21,9 +21,31 @@ struct buf {
 
 #define BUF_MAX(limit) ((struct buf){ .max = (limit) })
 
-void buf_add(struct buf *b, const void *p, size_t n);
-void buf_addc(struct buf *b, char c);
-void buf_adds(struct buf *b, struct str s);
+/* buf_add() of bytes for which the buffer has no room yet. */
+void buf_add_slowly(struct buf *b, const void *p, size_t n);
+
+static inline void buf_add(struct buf *b, const void *p, size_t n)
+{
+	/* while there is room, b->n is below b->max */
+	if (!n || b->room - b->n <= n || b->max - b->n < n || b->full || b->drain) {
+		buf_add_slowly(b, p, n);
+		return;
+	}
+	memcpy(b->p + b->n, p, n);
+	b->n += n;
+	b->p[b->n] = '\0';
+}
+
+static inline void buf_addc(struct buf *b, char c)
+{
+	buf_add(b, &c, 1);
+}
+
+static inline void buf_adds(struct buf *b, struct str s)
+{
+	buf_add(b, s.p, s.n);
+}
+
 void buf_addf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 static inline struct str buf_str(const struct buf *b)
 {

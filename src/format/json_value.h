@@ -3,8 +3,21 @@
 #define FORMAT_JSON_VALUE_H
 
 #include <jansson.h>
+#include <stdlib.h>
 
-#include "base/str.h"
+#include "base/arena.h"
+
+/* Without memory, jansson must end the process: half an object must not become an event or a file. A program that has set
+ * its own allocator keeps it. */
+static inline void json_must_allocate(void)
+{
+	json_malloc_t alloc;
+	json_free_t release;
+
+	json_get_alloc_funcs(&alloc, &release);
+	if (alloc == malloc && release == free)
+		json_set_alloc_funcs(mem_alloc, free);
+}
 
 static inline json_t *json_str(struct str s)
 {

@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <stdlib.h>
 
+#include "format/json_value.h"
 #include "queue/act.h"
 #include "queue/remote.h"
 
@@ -77,6 +78,7 @@ enum result queue_open(struct queue **out, const struct queue_config *config, en
 	struct queue *q = mem_alloc(sizeof(*q));
 	enum result code;
 
+	json_must_allocate(); /* for the changes that an event names */
 	*q = (struct queue){ .config = *config };
 	keep_texts(&q->config, &q->arena);
 	code = remote_is(q->config.uri) ? open_remote(q, mode, ans, a)

@@ -194,7 +194,6 @@ struct form {
 	bool damaged;    /* it follows the protocol, but cannot be parsed */
 };
 
-void files_form_begin(void);
 /* The kind of file for a record, with the task in *t. FILE_NONE: it is not a task that a file can hold
  * completely. */
 enum file_kind files_form_kind(const struct store_rules *rules, const struct record *r,

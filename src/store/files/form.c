@@ -13,18 +13,6 @@
 #include "store/files/files.h"
 #include "store/task_record.h"
 
-/* If memory runs out, jansson must end the process, because half an object must not become a file. A
- * program that has set its own allocator keeps it. */
-void files_form_begin(void)
-{
-	json_malloc_t alloc;
-	json_free_t release;
-
-	json_get_alloc_funcs(&alloc, &release);
-	if (alloc == malloc && release == free)
-		json_set_alloc_funcs(mem_alloc, free);
-}
-
 /* --- the kind of file --------------------------------------------------------------------------- */
 
 enum file_kind files_form_kind(const struct store_rules *rules, const struct record *r,

@@ -12,6 +12,7 @@
 #include "base/fs.h"
 #include "base/os.h"
 #include "base/secret.h"
+#include "format/json_value.h"
 
 extern const struct store_ops store_files;
 
@@ -279,7 +280,7 @@ static int files_open(struct store **out, const struct uri *uri, const struct st
 	below = files_queue_folder(&a, env->opt.queue);
 	s->path = absolute(uri->path, below);
 	localclock_init(&s->clock, env);
-	files_form_begin();
+	json_must_allocate();
 	rc = localclock_usable(env);
 	if (rc == 0)
 		rc = attach(s, uri->path, below);
