@@ -10,6 +10,7 @@
 #include "base/os.h"
 #include "base/secret.h"
 #include "core/role.h"
+#include "format/json_value.h"
 
 #define FILE_MAX (8u << 20)
 #define LOCK_MS 5000
@@ -125,21 +126,15 @@ int bearer_load(const char *dir, struct bearers *out, struct arena *a)
 
 /* --- writing ------------------------------------------------------------------------------- */
 
-static void set_text(json_t *o, const char *key, struct str text)
-{
-	if (text.n)
-		json_object_set_new(o, key, json_stringn(text.p, text.n));
-}
-
 static json_t *to_json(const struct bearer *b)
 {
 	json_t *o = json_object();
 
-	set_text(o, "name", b->name);
-	set_text(o, "sha256", b->hash);
-	set_text(o, "role", str_c(role_name(b->role)));
-	set_text(o, "agent", b->agent);
-	set_text(o, "queue", b->queue);
+	json_set_text(o, "name", b->name);
+	json_set_text(o, "sha256", b->hash);
+	json_set_text(o, "role", str_c(role_name(b->role)));
+	json_set_text(o, "agent", b->agent);
+	json_set_text(o, "queue", b->queue);
 	json_object_set_new(o, "created", json_integer(b->created));
 	if (b->expires)
 		json_object_set_new(o, "expires", json_integer(b->expires));

@@ -5,21 +5,16 @@
 #include "core/can.h"
 #include "core/order.h"
 #include "format/event.h"
+#include "format/json_value.h"
 #include "format/task.h"
-
-static void set_text(json_t *o, const char *key, struct str s)
-{
-	if (s.n)
-		json_object_set_new(o, key, json_stringn(s.p, s.n));
-}
 
 static json_t *grant_json(const struct grant *g, int64_t now, struct arena *a)
 {
 	json_t *o = json_object();
 
-	set_text(o, "token", g->token);
+	json_set_text(o, "token", g->token);
 	json_object_set_new(o, "fence", json_integer(g->fence));
-	set_text(o, "expires_at", when_text(a, g->expires_at));
+	json_set_text(o, "expires_at", when_text(a, g->expires_at));
 	json_object_set_new(o, "expires_in",
 			    seconds_json(g->expires_at > now ? g->expires_at - now : 0));
 	json_object_set_new(o, "ttl", seconds_json(g->ttl));
@@ -47,8 +42,8 @@ json_t *answer_task_json(const struct answer *ans, const struct task *t, struct 
 	w += ans->n_tasks ? t - ans->tasks : 0;
 	if (w->position)
 		json_object_set_new(o, "position", json_integer(w->position));
-	set_text(o, "why", w->why);
-	set_text(o, "order", order_key(t, a));
+	json_set_text(o, "why", w->why);
+	json_set_text(o, "order", order_key(t, a));
 	json_object_set_new(o, "can", can_json(w->can));
 	return o;
 }
@@ -78,8 +73,8 @@ static void locks_json(json_t *o, const struct answer *ans, struct arena *a)
 	for (size_t i = 0; i < ans->n_tasks; i++) {
 		json_t *lock = lock_json(&ans->tasks[i], ans->now, a);
 
-		set_text(lock, "task", ans->tasks[i].id);
-		set_text(lock, "title", ans->tasks[i].title);
+		json_set_text(lock, "task", ans->tasks[i].id);
+		json_set_text(lock, "title", ans->tasks[i].title);
 		json_object_set_new(lock, "status", json_string(status_name(ans->tasks[i].status)));
 		json_array_append_new(list, lock);
 	}
@@ -94,8 +89,8 @@ static void typed_json(json_t *o, const struct answer *ans, struct arena *a)
 		const struct task *t = &ans->tasks[i];
 		json_t *lock = lock_json(t, ans->now, a);
 
-		set_text(lock, "lock", t->id);
-		set_text(lock, "description", t->description);
+		json_set_text(lock, "lock", t->id);
+		json_set_text(lock, "description", t->description);
 		json_array_append_new(list, lock);
 	}
 	json_object_set_new(o, "locks", list);
@@ -109,12 +104,12 @@ static void candidates_json(json_t *o, const struct answer *ans)
 		const struct candidate *c = &ans->candidates[i];
 		json_t *item = json_object();
 
-		set_text(item, "id", c->id);
+		json_set_text(item, "id", c->id);
 		json_object_set_new(item, "eligible", json_boolean(c->eligible));
-		set_text(item, "why", c->why);
+		json_set_text(item, "why", c->why);
 		if (c->place)
 			json_object_set_new(item, "place", json_integer(c->place));
-		set_text(item, "title", c->title);
+		json_set_text(item, "title", c->title);
 		json_array_append_new(list, item);
 	}
 	json_object_set_new(o, "candidates", list);
@@ -181,7 +176,7 @@ static void kind_json(json_t *o, const struct answer *ans, struct arena *a)
 		counted(o, ans->n_tasks, ans->total);
 		break;
 	default: /* ANSWER_ID */
-		set_text(o, "id", ans->text);
+		json_set_text(o, "id", ans->text);
 	}
 }
 
@@ -198,16 +193,16 @@ static void notices_json(json_t *o, const struct answer *ans, struct arena *a)
 					      json_stringn(c->fields.v[i].p, c->fields.v[i].n));
 		n = json_object();
 		json_object_set_new(n, "fields", fields);
-		set_text(n, "by", c->by);
-		set_text(n, "reason", c->reason);
-		set_text(n, "at", when_text(a, c->at));
+		json_set_text(n, "by", c->by);
+		json_set_text(n, "reason", c->reason);
+		json_set_text(n, "at", when_text(a, c->at));
 		json_object_set_new(o, "changed", n);
 	}
 	if (p) {
 		n = json_object();
-		set_text(n, "by", p->by);
-		set_text(n, "since", when_text(a, p->at));
-		set_text(n, "reason", p->reason);
+		json_set_text(n, "by", p->by);
+		json_set_text(n, "since", when_text(a, p->at));
+		json_set_text(n, "reason", p->reason);
 		json_object_set_new(o, "paused", n);
 	}
 }
@@ -217,10 +212,10 @@ static void came_back_json(json_t *o, const struct notice *n, struct arena *a)
 {
 	json_t *v = json_object();
 
-	set_text(v, "event", n->fields.n ? n->fields.v[0] : STR(""));
-	set_text(v, "by", n->by);
-	set_text(v, "at", when_text(a, n->at));
-	set_text(v, "why", n->reason);
+	json_set_text(v, "event", n->fields.n ? n->fields.v[0] : STR(""));
+	json_set_text(v, "by", n->by);
+	json_set_text(v, "at", when_text(a, n->at));
+	json_set_text(v, "why", n->reason);
 	json_object_set_new(o, "came_back", v);
 }
 
@@ -230,12 +225,12 @@ static json_t *failure_json(const struct answer *ans, struct arena *a)
 
 	json_object_set_new(o, "ok", json_false());
 	json_object_set_new(error, "code", json_string(result_name(ans->code)));
-	set_text(error, "message", ans->message);
-	set_text(error, "hint", ans->hint);
+	json_set_text(error, "message", ans->message);
+	json_set_text(error, "hint", ans->hint);
 	if (ans->code == API_ERROR)
 		json_object_set_new(error, "applied",
 				    json_string(ans->applied == '?' ? "unknown" : "no"));
-	set_text(error, "fault", ans->fault);
+	json_set_text(error, "fault", ans->fault);
 	if (ans->barred) /* the longest time to wait before a retry */
 		json_object_set_new(error, "wait", seconds_json(ans->wait_ms));
 	json_object_set_new(o, "error", error);
@@ -277,8 +272,8 @@ static void notes_json(json_t *o, const struct answer *ans)
 		json_object_set_new(o, "repeated", json_true());
 	if (ans->existed)
 		json_object_set_new(o, "existed", json_true());
-	set_text(o, "message", ans->message);
-	set_text(o, "hint", ans->hint);
+	json_set_text(o, "message", ans->message);
+	json_set_text(o, "hint", ans->hint);
 	if (ans->wait_ms)
 		json_object_set_new(o, "wait", seconds_json(ans->wait_ms));
 	if (!ans->warnings.n)

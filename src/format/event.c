@@ -2,6 +2,7 @@
 
 #include "base/when.h"
 #include "format/changes.h"
+#include "format/json_value.h"
 
 /* The parts of an event, and when a member is packed. */
 #define STORED 1u
@@ -28,29 +29,23 @@ int event_unpack(struct str bytes, struct event *out)
 	return shape_unpack(&event_shape, STORED, bytes, out, NULL);
 }
 
-static void set_text(json_t *o, const char *key, struct str s)
-{
-	if (s.n)
-		json_object_set_new(o, key, json_stringn(s.p, s.n));
-}
-
 json_t *event_json(const struct event *e, struct arena *a)
 {
 	json_t *o = json_object(), *changes = changes_json(e->changes);
 
-	set_text(o, "cursor", e->cursor);
-	set_text(o, "at", when_text(a, e->at));
-	set_text(o, "event", e->name);
-	set_text(o, "task", e->task);
-	set_text(o, "agent", e->agent);
-	set_text(o, "run", e->run);
+	json_set_text(o, "cursor", e->cursor);
+	json_set_text(o, "at", when_text(a, e->at));
+	json_set_text(o, "event", e->name);
+	json_set_text(o, "task", e->task);
+	json_set_text(o, "agent", e->agent);
+	json_set_text(o, "run", e->run);
 	if (e->fence)
 		json_object_set_new(o, "fence", json_integer(e->fence));
 	if (e->from)
 		json_object_set_new(o, "from", json_string(status_name(e->from)));
 	if (e->to)
 		json_object_set_new(o, "to", json_string(status_name(e->to)));
-	set_text(o, "text", e->text);
+	json_set_text(o, "text", e->text);
 	if (changes)
 		json_object_set_new(o, "changes", changes);
 	return o;

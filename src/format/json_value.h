@@ -24,6 +24,13 @@ static inline json_t *json_str(struct str s)
 	return json_stringn(str_p(s), s.n);
 }
 
+/* Adds the member, unless the text is empty. */
+static inline void json_set_text(json_t *o, const char *key, struct str s)
+{
+	if (s.n)
+		json_object_set_new(o, key, json_str(s));
+}
+
 /* Empty: it is not a text. */
 static inline struct str json_text(const json_t *string)
 {

@@ -5,6 +5,7 @@
 #include "core/lease.h"
 #include "format/answer.h"
 #include "format/event.h"
+#include "format/json_value.h"
 
 #define HELD 5
 #define TITLE_SHOWN 80 /* columns of the title of another task */
@@ -111,20 +112,14 @@ void brief_make(struct mcp *m, struct briefing *b, struct arena *a)
 
 /* --- as an object --------------------------------------------------------------------------------- */
 
-static void set_text(json_t *o, const char *key, struct str text)
-{
-	if (text.n)
-		json_object_set_new(o, key, json_str(text));
-}
-
 /* The members of another task that show its relation to this one. */
 static json_t *outline(const struct task_link *t, struct arena *a)
 {
 	json_t *o = json_object();
 
-	set_text(o, "id", t->id);
+	json_set_text(o, "id", t->id);
 	json_object_set_new(o, "status", json_string(status_name(t->status)));
-	set_text(o, "title", text_cut(a, text_line(a, t->title), TITLE_SHOWN));
+	json_set_text(o, "title", text_cut(a, text_line(a, t->title), TITLE_SHOWN));
 	return o;
 }
 
@@ -143,11 +138,11 @@ static json_t *return_json(const struct brief *b, struct arena *a)
 			      "abandoned", (json_int_t)b->task->abandoned, "history",
 			      events_json(b->around->history, b->around->n_history, a));
 
-	set_text(o, "why", b->why);
+	json_set_text(o, "why", b->why);
 	/* the sentence has the reason already, unless it is an older one */
 	if (!b->why.n || !b->task->blocker_reason.n ||
 	    !memmem(b->why.p, b->why.n, b->task->blocker_reason.p, b->task->blocker_reason.n))
-		set_text(o, "last_reason", b->task->blocker_reason);
+		json_set_text(o, "last_reason", b->task->blocker_reason);
 	return o;
 }
 
@@ -181,7 +176,7 @@ static void name_holder(json_t *error, const struct answer *ans, struct arena *a
 
 	if (!error || !l || (ans->code != CONFLICT && ans->code != LOST_LOCK))
 		return;
-	set_text(error, "holder", text_cut(a, text_line(a, l->holder), TITLE_SHOWN));
+	json_set_text(error, "holder", text_cut(a, text_line(a, l->holder), TITLE_SHOWN));
 	if (l->expires_at)
 		json_object_set_new(error, "expires_in",
 				    json_integer((l->expires_at - ans->now + 999) / 1000));
@@ -296,13 +291,6 @@ static void put_scalar(struct buf *b, const json_t *v)
 	free(text);
 }
 
-static bool one_of(const char *key, const char *const *names)
-{
-	while (*names && strcmp(*names, key) != 0)
-		names++;
-	return *names;
-}
-
 /* A small object on one line: "t1 Ready: Fix it", "fence 1, expires_in 900". */
 static void put_row(struct buf *b, const json_t *o)
 {
@@ -312,15 +300,15 @@ static void put_row(struct buf *b, const json_t *o)
 	const char *key, *between = "";
 
 	json_object_foreach((json_t *)o, key, v) {
-		if (one_of(key, last)) {
+		if (lean_name_in(key, last)) {
 			text = v;
 			continue;
 		}
 		buf_adds(b, str_c(between));
-		if (!one_of(key, bare))
+		if (!lean_name_in(key, bare))
 			buf_addf(b, "%s ", key);
 		put_scalar(b, v);
-		between = one_of(key, bare) ? " " : ", ";
+		between = lean_name_in(key, bare) ? " " : ", ";
 	}
 	if (!text)
 		return;
@@ -342,7 +330,9 @@ static void put_list(struct buf *b, const char *key, const json_t *list)
 			buf_adds(b, STR("\n> "));
 			put_row(b, v);
 		} else {
-			buf_adds(b, one_of(key, steps) ? STR("\n- ") : i ? STR(", ") : STR(" "));
+			buf_adds(b, lean_name_in(key, steps) ? STR("\n- ")
+				    : i                      ? STR(", ")
+							     : STR(" "));
 			put_scalar(b, v);
 		}
 	}
@@ -384,11 +374,11 @@ static void put_member(struct buf *b, const char *key, const json_t *v)
 		put_list(b, key, v);
 	} else if (!strcmp(key, "task") && json_object_get(v, "title")) {
 		put_members(b, v); /* the task of the answer */
-	} else if (json_is_object(v) && one_of(key, parts)) {
+	} else if (json_is_object(v) && lean_name_in(key, parts)) {
 		buf_addf(b, "%s:\n", key);
 		put_head(b, v);
 		put_members(b, v);
-	} else if (json_is_string(v) && one_of(key, lines)) {
+	} else if (json_is_string(v) && lean_name_in(key, lines)) {
 		put_lines(b, key, json_text(v));
 	} else {
 		buf_addf(b, "%s: ", key);
@@ -407,7 +397,7 @@ static void put_members(struct buf *b, const json_t *o)
 	const char *key;
 
 	json_object_foreach((json_t *)o, key, v)
-		if (!one_of(key, shown))
+		if (!lean_name_in(key, shown))
 			put_member(b, key, v);
 }
 

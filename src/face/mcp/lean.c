@@ -8,6 +8,7 @@
 
 #include "core/lease.h"
 #include "format/answer.h"
+#include "format/json_value.h"
 #include "format/task.h"
 
 #define TOKEN 4
@@ -115,17 +116,11 @@ static bool fit(json_t *rows, const char *text, size_t most, bool newest, struct
 
 /* --- members ---------------------------------------------------------------------------------------- */
 
-static bool one_of(const char *key, const char *const *names)
+bool lean_name_in(const char *name, const char *const *list)
 {
-	while (*names && strcmp(*names, key) != 0)
-		names++;
-	return *names;
-}
-
-static void set_text(json_t *o, const char *key, struct str text)
-{
-	if (text.n)
-		json_object_set_new(o, key, json_str(text));
+	while (*list && strcmp(*list, name) != 0)
+		list++;
+	return *list;
 }
 
 static void set_seconds(json_t *o, const char *key, int64_t ms)
@@ -166,7 +161,7 @@ static json_t *named_task(const struct task *t)
 {
 	json_t *o = json_object();
 
-	set_text(o, "id", t->id);
+	json_set_text(o, "id", t->id);
 	if (t->status) /* a lock of the whole queue has none */
 		json_object_set_new(o, "status", json_string(status_name(t->status)));
 	return o;
@@ -180,7 +175,7 @@ static json_t *field_value(const struct field *f, const void *p, struct str *cut
 		   head = shortened(text, TEXT_SHOWN);
 	json_t *v;
 
-	if (head.n < text.n && one_of(f->name, texts)) {
+	if (head.n < text.n && lean_name_in(f->name, texts)) {
 		*cuts = arena_printf(a, "%.*s%s%s: the first %zu of %zu bytes", STRF(*cuts),
 				     cuts->n ? ", " : "", f->name, head.n, text.n);
 		return json_str(head);
@@ -223,8 +218,8 @@ static json_t *whole_task(const struct task *t, int64_t now, bool mine, struct a
 		const void *p = field_of(f, t);
 		json_t *v;
 
-		if (f->shown == HIDDEN || is_default(f, p) || one_of(f->name, hidden) ||
-		    (mine && one_of(f->name, known)) ||
+		if (f->shown == HIDDEN || is_default(f, p) || lean_name_in(f->name, hidden) ||
+		    (mine && lean_name_in(f->name, known)) ||
 		    (!t->status && f->shown == ALWAYS && f->kind != FIELD_STR))
 			continue;
 		v = field_value(f, p, &cuts, a);
@@ -232,7 +227,7 @@ static json_t *whole_task(const struct task *t, int64_t now, bool mine, struct a
 			json_object_set_new(o, f->name, v);
 	}
 	if (!mine && lease_live(&t->lock, now)) {
-		set_text(o, "holder", t->lock.holder);
+		json_set_text(o, "holder", t->lock.holder);
 		if (t->lock.expires_at)
 			set_seconds(o, "expires_in", t->lock.expires_at - now);
 	}

@@ -237,6 +237,8 @@ void brief_mark(json_t *object, const struct answer *ans);
 
 /* Begins the object of an answer (lean.c): its tasks and locks have only what a model needs. */
 json_t *lean_begin(const struct briefing *b, struct arena *a);
+/* Is the name in the list, which ends with NULL? */
+bool lean_name_in(const char *name, const char *const *list);
 /* Leaves in the object what a model needs. */
 void lean(json_t *o, const struct briefing *b, struct arena *a);
 /* Takes tokens, processes, hosts and times of edits out of an object, at any depth. */

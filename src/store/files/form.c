@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "base/when.h"
+#include "format/json_value.h"
 #include "format/record.h"
 #include "store/files/files.h"
 #include "store/task_record.h"
@@ -29,16 +30,10 @@ enum file_kind files_form_kind(const struct store_rules *rules, const struct rec
 
 /* --- writing ------------------------------------------------------------------------------------ */
 
-static void set_text(json_t *o, const char *name, struct str s)
-{
-	if (s.n)
-		json_object_set_new(o, name, json_stringn(s.p, s.n));
-}
-
 static void set_time(json_t *o, const char *name, int64_t ms, struct arena *a)
 {
 	if (ms)
-		set_text(o, name, when_text(a, ms));
+		json_set_text(o, name, when_text(a, ms));
 }
 
 static void set_lock(json_t *o, const struct lock *l, struct arena *a)
@@ -54,11 +49,11 @@ static void set_end(json_t *o, const struct task *t, struct arena *a)
 		set_time(o, "expires_at", t->last_expires_at, a);
 	if (t->status == DONE) {
 		set_time(o, "completed_at", t->done_at, a);
-		set_text(o, "status", STR("completed"));
+		json_set_text(o, "status", STR("completed"));
 	} else if (t->status == FAILED) {
 		set_time(o, "failed_at", t->updated_at, a);
-		set_text(o, "status", STR("failed"));
-		set_text(o, "reason", t->blocker_reason);
+		json_set_text(o, "status", STR("failed"));
+		json_set_text(o, "reason", t->blocker_reason);
 	}
 }
 
@@ -81,12 +76,12 @@ struct str files_form_text(const struct task *t, const char *id, uint64_t commit
 	struct str out;
 	char *text;
 
-	set_text(o, "task_id", t->id);
-	set_text(o, "agent", t->lock.holder.n ? t->lock.holder : t->last_holder);
+	json_set_text(o, "task_id", t->id);
+	json_set_text(o, "agent", t->lock.holder.n ? t->lock.holder : t->last_holder);
 	set_time(o, "claimed_at", t->lock.holder.n ? t->lock.acquired_at : t->started_at, a);
 	if (t->lock.holder.n)
 		set_lock(o, &t->lock, a);
-	set_text(o, "description", t->description);
+	json_set_text(o, "description", t->description);
 	set_end(o, t, a);
 	json_object_set_new(o, "pawl", own_part(t, id, commit));
 	text = json_dumps(o, JSON_INDENT(2));

@@ -7,18 +7,13 @@
 #include "format/bytes.h"
 #include "store/git/json.h"
 #include "format/event.h"
+#include "format/json_value.h"
 #include "format/task.h"
 
 #define STAMP_MAX (WHEN_MAX * 1000)
 #define SUBJECT_MAX 4096
 
 /* --- log lines ---------------------------------------------------------------------------------- */
-
-static void set_text(json_t *o, const char *name, struct str s)
-{
-	if (s.n)
-		json_object_set_new(o, name, json_stringn(s.p, s.n));
-}
 
 static void set_number(json_t *o, const char *name, int64_t n)
 {
@@ -50,15 +45,15 @@ static json_t *event_fields(const struct event *e)
 {
 	json_t *o = json_object();
 
-	set_text(o, "event", e->name);
-	set_text(o, "task", e->task);
-	set_text(o, "agent", e->agent);
-	set_text(o, "run", e->run);
-	set_text(o, "text", e->text);
+	json_set_text(o, "event", e->name);
+	json_set_text(o, "task", e->task);
+	json_set_text(o, "agent", e->agent);
+	json_set_text(o, "run", e->run);
+	json_set_text(o, "text", e->text);
 	set_number(o, "fence", e->fence);
 	set_number(o, "from", e->from);
 	set_number(o, "to", e->to);
-	set_text(o, "changes", e->changes);
+	json_set_text(o, "changes", e->changes);
 	return o;
 }
 
