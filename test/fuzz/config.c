@@ -73,7 +73,7 @@ static bool load(struct settings *s, struct arena *a)
 static void check_again(const struct settings *s, struct arena *a)
 {
 	struct buf b = BUF_MAX(64 * 1024);
-	struct settings again;
+	struct settings again = { 0 };
 
 	for (const struct setting *set = settings_list; set->name; set++) {
 		struct str value = settings_text(s, set->name);
@@ -112,7 +112,7 @@ static void check_write(const struct setting *set, struct str value, const struc
 {
 	struct answer ans = { 0 };
 	enum result r = settings_write(file, str_c(set->name), &value, &ans, a);
-	struct settings s;
+	struct settings s = { 0 };
 
 	if (r != SUCCESS) {
 		CHECK(r == USAGE && ans.message.n && fuzz_harmless(ans.message));
@@ -149,7 +149,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct arena a = { 0 };
 	struct str text, value;
-	struct settings s;
+	struct settings s = { 0 };
 	bool sound;
 
 	if (!size)
