@@ -1,5 +1,6 @@
 #include "queue/act.h"
 
+#include "base/text.h"
 #include "core/check.h"
 #include "format/task.h"
 #include "core/graph.h"
@@ -24,7 +25,9 @@ void act_begin(struct act *w, struct edit *e)
 
 int act_refuse(struct act *w, enum result code, struct str message, struct str hint)
 {
-	answer_fail(w->ans, code, message, hint);
+	/* it may have names and reasons from a store that others write to */
+	answer_fail(w->ans, code, text_line(w->call.arena, message),
+		    text_line(w->call.arena, hint));
 	return REFUSED;
 }
 
