@@ -264,12 +264,13 @@ enum result command_tell(const struct command *c, struct session *s, const struc
 enum result command_run(const struct command *c, struct session *s, struct args *a,
 			struct reply *out)
 {
-	int64_t end = os_boot_ms() + a->wait;
+	struct attempts wait;
 	struct call_state call;
 	enum result code;
 
 	if (!command_is_call(c, s, a))
 		return finish(s, c->run(s, a, out), out);
+	attempts_begin(&wait, a->wait);
 	code = command_ask(c, s, a, &call, out);
 	if (code != SUCCESS)
 		return code;
@@ -277,7 +278,7 @@ enum result command_run(const struct command *c, struct session *s, struct args 
 	if (call.ans.code != NO_TASKS || !a->wait)
 		return command_tell(c, s, a, &call, out);
 	client_end(&s->client, &call);
-	wait_for_task(s, &a->rq, end, &call.ans);
+	wait_for_task(s, &a->rq, &wait, &call.ans);
 	return tell(c, s, a, &call.ans, out);
 }
 

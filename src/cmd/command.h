@@ -10,6 +10,7 @@
 
 #include "client/client.h"
 #include "cmd/view.h"
+#include "queue/attempts.h"
 
 struct command;
 struct mcp_args;
@@ -291,8 +292,9 @@ enum result command_run(const struct command *c, struct session *s, struct args 
 json_t *command_json(const struct command *c, const struct reply *r, struct arena *a);
 void command_show(const struct command *c, const struct reply *r, struct view *v);
 
-/* Repeats a call that found no task, until it finds one or `end` (os_boot_ms). *ans: the answer of the last call. */
-void wait_for_task(struct session *s, const struct request *rq, int64_t end, struct answer *ans);
+/* Repeats a call that found no task, until it finds one or the wait is over. *ans: the answer of the last call. */
+void wait_for_task(struct session *s, const struct request *rq, struct attempts *t,
+		   struct answer *ans);
 /* For a run(): sends the request; the reply is its answer. */
 enum result run_op(struct session *s, struct args *a, struct reply *out);
 /* For commands with --pid: adds the start time and the host of that process to the request. */

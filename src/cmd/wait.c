@@ -8,8 +8,7 @@
 #include "cmd/command.h"
 #include "format/answer.h"
 
-#define WAIT_MAX 30000 /* maximum time between two attempts */
-#define PAUSE 50       /* minimum time between two attempts, even in a busy queue */
+#define PAUSE 50 /* minimum time between two attempts, even in a busy queue */
 
 static void pause_ms(int64_t ms)
 {
@@ -20,32 +19,32 @@ static void pause_ms(int64_t ms)
 
 /* A queue behind a server waits there. If the call came back at once, the server lets no more calls wait: then wait
  * here. */
-static void wait_for_change(struct session *s, int64_t left, int64_t due, bool *parked)
+static void wait_for_change(struct session *s, const struct attempts *t, bool *parked)
 {
-	int64_t began = os_boot_ms(), took, ms = left < WAIT_MAX ? left : WAIT_MAX;
+	int64_t began = os_boot_ms(), left = t->end - began, took;
 
 	*parked = !*parked && queue_park(s->client.conn.queue, left);
 	if (*parked)
 		return;
-	if (due > 0 && due < ms)
-		ms = due;
-	queue_wait(s->client.conn.queue, ms);
+	queue_wait(s->client.conn.queue, attempts_left(t));
 	took = os_boot_ms() - began;
 	if (took < PAUSE)
 		pause_ms(left - took < PAUSE - took ? left - took : PAUSE - took);
 }
 
 /* Each attempt has an arena of its own, so that a long wait does not use more memory. */
-void wait_for_task(struct session *s, const struct request *rq, int64_t end, struct answer *ans)
+void wait_for_task(struct session *s, const struct request *rq, struct attempts *t,
+		   struct answer *ans)
 {
 	struct arena scratch = { 0 }, *kept = s->client.arena, *ring = s->client.keyring.arena;
-	int64_t left, began;
+	int64_t began;
 	bool parked = false;
 
-	while (ans->code == NO_TASKS && (left = end - os_boot_ms()) > 0) {
+	while (ans->code == NO_TASKS && !attempts_over(t)) {
 		struct request copy = *rq;
 
-		wait_for_change(s, left, ans->wait_ms, &parked);
+		attempts_after(t, ans->wait_ms);
+		wait_for_change(s, t, &parked);
 		began = os_boot_ms();
 		arena_free(&scratch);
 		scratch = (struct arena){ 0 };

@@ -86,7 +86,7 @@ static void finish(struct runner *r, struct job *j, struct run_end *e)
 	*j = (struct job){ 0 };
 	r->running--;
 	r->looked = false;
-	r->idle_since = os_boot_ms();
+	runner_idle(r);
 }
 
 void job_lost(struct runner *r, struct job *j)

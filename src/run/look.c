@@ -33,7 +33,7 @@ int runner_wake_fd(struct runner *r)
 		return -1;
 	fd = queue_wake_fd(r->client->conn.queue);
 	if (fd < 0)
-		r->look_at = os_boot_ms() + queue_pause(r->client->conn.queue, LOOK_MAX_MS);
+		r->look_at = os_boot_ms() + queue_pause(r->client->conn.queue, ATTEMPTS_MAX_MS);
 	return fd;
 }
 
@@ -84,7 +84,7 @@ void runner_look(struct runner *r)
 	r->looked_at = os_boot_ms();
 	r->look_at = NEVER;
 	if (r->hopeful)
-		r->again_at = r->looked_at;
+		r->wait.next = r->looked_at;
 	for (int64_t i = 0; i < r->plan->jobs; i++)
 		if (works(&r->jobs[i]))
 			look_at(r, &r->jobs[i]);

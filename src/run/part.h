@@ -8,13 +8,13 @@
 
 #include <poll.h>
 
+#include "queue/attempts.h"
 #include "run/group.h"
 #include "run/reaper.h"
 #include "run/lines.h"
 #include "run/run.h"
 
 #define RETRY_MS 500 /* between two attempts to reach the store */
-#define LOOK_MAX_MS 60000
 #define NEVER INT64_MAX
 
 struct job {
@@ -54,8 +54,8 @@ struct runner {
 	int64_t look_at, looked_at; /* next and last check; NEVER: when the store wakes us */
 	/* Of a loop that waits: */
 	bool hopeful, told; /* a task can become eligible; the user knows that the loop waits */
-	int64_t again_at;   /* the next attempt to claim, if nothing wakes us before */
-	int64_t idle_since; /* the last program ended, or the loop began */
+	struct attempts
+		wait; /* since the last program ended, or the loop began; next: NEVER while it does not wait */
 	int64_t alone_since; /* only tasks are left that the loop released; 0: others are left, too */
 	int64_t fault_since; /* the store refuses to answer; 0: it answers */
 };
@@ -69,7 +69,9 @@ struct request job_request(const struct job *j, enum op op);
 void job_give_back(struct runner *r, struct job *j, struct str why, struct answer *ans,
 		   struct arena *a);
 
-/* After an attempt to claim that got no task: may the loop wait for one? Sets again_at and hopeful. */
+/* The loop has nothing to do from now on: its wait begins anew. */
+void runner_idle(struct runner *r);
+/* After an attempt to claim that got no task: may the loop wait for one? Sets the next attempt and `hopeful`. */
 bool runner_may_wait(struct runner *r, const struct answer *ans);
 /* Does the loop wait, without a program that runs? */
 bool runner_waits(struct runner *r);

@@ -160,13 +160,7 @@ enum result runner_run(struct client *c, const struct run_plan *plan, struct run
 		       struct answer *ans)
 {
 	struct run_plan own = *plan;
-	struct runner r = { .client = c,
-			    .plan = &own,
-			    .sum = sum,
-			    .ans = ans,
-			    .look_at = NEVER,
-			    .again_at = NEVER,
-			    .idle_since = os_boot_ms() };
+	struct runner r = { .client = c, .plan = &own, .sum = sum, .ans = ans, .look_at = NEVER };
 	enum result code;
 
 	*sum = (struct run_sum){ 0 };
@@ -176,6 +170,7 @@ enum result runner_run(struct client *c, const struct run_plan *plan, struct run
 	GIVE(&own.take, boot_id, proc_here(c->arena));
 	r.jobs = arena_array(c->arena, struct job, (size_t)own.jobs);
 	r.polls = arena_array(c->arena, struct pollfd, (size_t)own.jobs + 3);
+	runner_idle(&r);
 	if (prepare(&r) != SUCCESS)
 		return ans->code;
 	c->given_back.on = own.loop;

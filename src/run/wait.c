@@ -15,10 +15,10 @@ static int64_t sooner(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-/* A deadline that may be RUN_FOREVER away. */
-static int64_t after(int64_t since, int64_t ms)
+void runner_idle(struct runner *r)
 {
-	return ms > NEVER - since ? NEVER : since + ms;
+	attempts_begin(&r->wait, r->plan->wait_ms);
+	r->wait.next = NEVER;
 }
 
 /* Another process is in the way, or the network is: both pass. */
@@ -34,8 +34,8 @@ static bool wait_for_store(struct runner *r)
 
 	if (!r->fault_since)
 		r->fault_since = now;
-	r->again_at = now + RETRY_MS;
-	return r->hopeful = now < after(r->fault_since, most);
+	r->wait.next = now + RETRY_MS;
+	return r->hopeful = now < r->fault_since + most;
 }
 
 /* The tasks that the loop released do not count, unless somebody changes them. */
@@ -66,7 +66,7 @@ static bool lingers(struct runner *r)
 	}
 	if (!r->alone_since)
 		r->alone_since = now;
-	r->again_at = sooner(r->again_at, r->alone_since + LINGER_MS);
+	r->wait.next = sooner(r->wait.next, r->alone_since + LINGER_MS);
 	return now < r->alone_since + LINGER_MS;
 }
 
@@ -80,8 +80,7 @@ static bool wait_for_task(struct runner *r, const struct answer *ans)
 	r->hopeful = r->running || ans->wait_ms || p.coming;
 	if (r->hopeful)
 		r->alone_since = 0;
-	r->again_at = os_boot_ms() +
-		      (p.wait_ms && p.wait_ms < LOOK_MAX_MS ? p.wait_ms : LOOK_MAX_MS);
+	attempts_after(&r->wait, p.wait_ms);
 	r->hopeful = r->hopeful || lingers(r);
 	if (r->hopeful && !r->alone_since && !r->running && !r->told && r->plan->waits)
 		r->plan->waits(r->plan->ctx, ans, p.coming);
@@ -92,7 +91,7 @@ static bool wait_for_task(struct runner *r, const struct answer *ans)
 bool runner_may_wait(struct runner *r, const struct answer *ans)
 {
 	r->hopeful = false;
-	r->again_at = NEVER;
+	r->wait.next = NEVER;
 	if (!r->plan->wait_ms || r->no_more)
 		return false;
 	if (passes(ans))
@@ -103,19 +102,17 @@ bool runner_may_wait(struct runner *r, const struct answer *ans)
 
 bool runner_waits(struct runner *r)
 {
-	int64_t end = after(r->idle_since, r->plan->wait_ms);
-
 	if (!r->hopeful || r->no_more || (!r->plan->loop && r->sum->ran))
 		return false;
-	r->sum->tired = os_boot_ms() >= end;
-	r->again_at = sooner(r->again_at, end);
+	r->sum->tired = attempts_over(&r->wait);
+	r->wait.next = sooner(r->wait.next, r->wait.end);
 	return !r->sum->tired;
 }
 
 void runner_wait_over(struct runner *r)
 {
-	if (!r->hopeful || os_boot_ms() < r->again_at)
+	if (!r->hopeful || os_boot_ms() < r->wait.next)
 		return;
-	r->again_at = NEVER;
+	r->wait.next = NEVER;
 	r->looked = false;
 }

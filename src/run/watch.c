@@ -155,7 +155,7 @@ static void wait_for_event(struct runner *r)
 	r->polls[0] = (struct pollfd){ .fd = r->signals, .events = POLLIN };
 	r->polls[1] = (struct pollfd){ .fd = runner_wake_fd(r), .events = POLLIN };
 	n = live_polls(r, 2);
-	at = sooner(sooner(next_event(r), live_next(r)), sooner(r->look_at, r->again_at));
+	at = sooner(sooner(next_event(r), live_next(r)), sooner(r->look_at, r->wait.next));
 	left = at == NEVER ? -1 : at - os_boot_ms();
 	if (at != NEVER && left < 0)
 		left = 0;

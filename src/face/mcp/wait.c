@@ -4,15 +4,16 @@
 
 #include "base/os.h"
 #include "format/task.h"
+#include "queue/attempts.h"
 
 #define PROGRESS_MS 5000
-#define LOOK_MS 30000 /* maximum time between two looks */
 #define WAITING_MAX 64
 
 struct waiting {
 	struct waiting *next;
 	struct mcp_call call; /* this struct owns id and params */
-	int64_t began, end, due, progress;
+	struct attempts wait;
+	int64_t began, progress;
 	bool gone;
 };
 
@@ -36,16 +37,9 @@ static void report(struct waiting *w)
 		return;
 	mcp_notify(m, w->call.via, "notifications/progress",
 		   json_pack("{s:O, s:o, s:o, s:s}", "progressToken", token, "progress",
-			     seconds_json(now - w->began), "total", seconds_json(w->end - w->began),
-			     "message",
+			     seconds_json(now - w->began), "total",
+			     seconds_json(w->wait.end - w->began), "message",
 			     "no task is eligible yet, or the queue is locked; waiting"));
-}
-
-static void set_due(struct waiting *w, int64_t due)
-{
-	w->due = os_boot_ms() + (due > 0 && due < LOOK_MS ? due : LOOK_MS);
-	if (w->due > w->end)
-		w->due = w->end;
 }
 
 bool wait_park(const struct mcp_call *c, int64_t ms, int64_t due)
@@ -60,10 +54,11 @@ bool wait_park(const struct mcp_call *c, int64_t ms, int64_t due)
 	if (m->batch || m->hurried || n >= WAITING_MAX || find(m, c->via, c->id))
 		return false;
 	w = mem_alloc(sizeof(*w));
-	*w = (struct waiting){ .call = *c, .began = os_boot_ms(), .end = os_boot_ms() + ms };
+	*w = (struct waiting){ .call = *c, .began = os_boot_ms() };
+	attempts_begin(&w->wait, ms);
+	attempts_after(&w->wait, due);
 	json_incref(w->call.id);
 	json_incref(w->call.params);
-	set_due(w, due);
 	*last = w;
 	m->looked = os_boot_ms();
 	m->changed = true; /* a change may have happened while nobody watched */
@@ -93,9 +88,9 @@ void wait_look(struct mcp *m, bool changed)
 	for (struct waiting *w = m->waiting; w; w = w->next) {
 		int64_t now = os_boot_ms(), due = 0;
 
-		if (changed || now >= w->due) {
-			w->gone = tools_try(&w->call, w->end - now, &due);
-			set_due(w, due);
+		if (changed || now >= w->wait.next) {
+			w->gone = tools_try(&w->call, w->wait.end - now, &due);
+			attempts_after(&w->wait, due);
 		}
 		if (!w->gone && now >= w->progress)
 			report(w);
@@ -108,7 +103,7 @@ int64_t wait_next(const struct mcp *m)
 	int64_t soonest = -1;
 
 	for (const struct waiting *w = m->waiting; w; w = w->next) {
-		int64_t at = w->due < w->progress ? w->due : w->progress;
+		int64_t at = w->wait.next < w->progress ? w->wait.next : w->progress;
 		int64_t left = at > os_boot_ms() ? at - os_boot_ms() : 0;
 
 		if (soonest < 0 || left < soonest)
@@ -143,7 +138,7 @@ void wait_gone(struct mcp *m, const void *via)
 void wait_hurry(struct mcp *m)
 {
 	for (struct waiting *w = m->waiting; w; w = w->next)
-		w->end = os_boot_ms();
+		w->wait.end = os_boot_ms();
 	wait_look(m, true);
 }
 

@@ -144,14 +144,12 @@ static void set_answer(struct job *j, const struct reply *r, bool changed, struc
 /* The caller waits for a task: sets when to try again. */
 static bool may_wait(struct job *j, const struct reply *r, int64_t wait, bool last)
 {
-	int64_t now = os_boot_ms();
-
 	if (last || r->ans.code != NO_TASKS || wait <= 0)
 		return false;
-	if (!j->wait_until)
-		j->wait_until = now + (wait < WAIT_MAX_MS ? wait : WAIT_MAX_MS);
-	j->due = r->ans.wait_ms > 0 ? now + r->ans.wait_ms : INT64_MAX;
-	return j->parked && now < j->wait_until;
+	if (!j->wait.end)
+		attempts_begin(&j->wait, wait < WAIT_MAX_MS ? wait : WAIT_MAX_MS);
+	attempts_after(&j->wait, r->ans.wait_ms);
+	return j->parked && !attempts_over(&j->wait);
 }
 
 /* A command under way. Its texts are in the arena. */
@@ -202,15 +200,6 @@ static bool answer(struct desk *d, struct job *j, struct asked *x, bool last)
 	return !waits;
 }
 
-/* The command may have opened the queue again. */
-static void take_queue(struct desk *d, const struct session *s)
-{
-	d->session.client.conn.queue = s->client.conn.queue;
-	d->session.client.conn.mode = s->client.conn.mode;
-	if (d->session.client.conn.queue)
-		queue_pass_ctx(d->session.client.conn.queue, &d->session.client);
-}
-
 bool call_run(struct desk *d, struct job *j, bool last)
 {
 	struct asked x = { .arena = answers_arena(j, JSON_ROOM) };
@@ -218,7 +207,6 @@ bool call_run(struct desk *d, struct job *j, bool last)
 
 	if (read_arguments(d, j, &x)) {
 		(void)command_run(j->command, &x.session, x.args, &x.reply);
-		take_queue(d, &x.session);
 		done = answer(d, j, &x, last);
 	}
 	arena_free(&x.arena);

@@ -12,8 +12,6 @@
 
 #include "base/os.h"
 
-#define LOOK_MAX_MS \
-	30000        /* between two looks for a waiting call, even if the store reports no change */
 #define JUDGED_MS 20 /* the token of a call that waited longer is judged again */
 
 struct job *job_new(enum job_kind kind, struct http_exchange *x, struct guest *c)
@@ -342,7 +340,7 @@ static void drop_gone(struct desk *d)
 static bool try_one(struct desk *d, struct job *j, bool last)
 {
 	j->untried = false;
-	return j->status || job_is_gone(j) || run_one(d, j, last || os_boot_ms() >= j->wait_until);
+	return j->status || job_is_gone(j) || run_one(d, j, last || attempts_over(&j->wait));
 }
 
 /* Tries the waiting calls in the order of their arrival; changed: all of them, else those that the share of the last turn
@@ -392,14 +390,13 @@ static int64_t pause_of(struct desk *d, struct queue *q)
 	if (lapse < INT64_MAX && (left < 0 || due < left))
 		left = due;
 	for (const struct job *j = d->waiting; j; j = j->next) {
-		due = j->due < j->wait_until ? j->due : j->wait_until;
-		due = due > now ? due - now : 0;
+		due = attempts_left(&j->wait);
 		left = left < 0 || due < left ? due : left;
 	}
 	if (left < 0 && !d->watched)
 		return -1;
-	if (left < 0 || left > LOOK_MAX_MS)
-		left = LOOK_MAX_MS;
+	if (left < 0 || left > ATTEMPTS_MAX_MS)
+		left = ATTEMPTS_MAX_MS;
 	most = !is_awaited(d) ? left : q ? queue_look_ms(q) : QUEUE_LOOK_MS;
 	return left < most ? left : most;
 }

@@ -216,11 +216,10 @@ static void add_answer(struct job *j, const struct answer *full)
 /* The caller waits for a task: the next try reads the request again, because a later attempt of it may come before. */
 static bool waits(struct job *j, const struct answer *ans, bool last)
 {
-	int64_t now = os_boot_ms();
-
-	if (last || j->batch->n != 1 || ans->code != NO_TASKS || !j->parked || now >= j->wait_until)
+	if (last || j->batch->n != 1 || ans->code != NO_TASKS || !j->parked ||
+	    attempts_over(&j->wait))
 		return false;
-	j->due = ans->wait_ms > 0 ? now + ans->wait_ms : INT64_MAX;
+	attempts_after(&j->wait, ans->wait_ms);
 	packed_close(j);
 	return true;
 }

@@ -295,7 +295,7 @@ static void serve_call(struct serve *s, struct http_exchange *x, struct guest *c
 		j->attempt = attempt;
 		seconds = seconds < WAIT_MAX_MS / 1000 ? seconds : WAIT_MAX_MS / 1000;
 		if (seconds)
-			j->wait_until = os_boot_ms() + seconds * 1000;
+			attempts_begin(&j->wait, seconds * 1000);
 		route_hand_over(s, x, d, j, seconds > 0);
 	}
 	arena_free(&a);

@@ -30,6 +30,7 @@
 #include "cmd/serve.h"
 #include "http/guard.h"
 #include "http/server.h"
+#include "queue/attempts.h"
 #include "queue/frame.h"
 
 #define WAIT_MAX_MS 60000
@@ -141,9 +142,8 @@ struct job {
 	struct asked *asked; /* of JOB_COMMAND: its change, for the commit of this turn */
 	struct post *post;   /* of JOB_MCP and JOB_SETTLE */
 	struct buf body, after;
-	size_t parts;       /* of JOB_COMMAND and JOB_MCP: the calls that it made */
-	int64_t wait_until; /* by os_boot_ms(); 0: it does not wait */
-	int64_t due;        /* when to try again at the latest */
+	size_t parts; /* of JOB_COMMAND and JOB_MCP: the calls that it made */
+	struct attempts wait;
 	bool first;    /* of a stream: begin with a snapshot, or after a cursor that the peer had */
 	bool wakes;    /* of a stream: the peer reads the queue itself when something changed */
 	bool parked;   /* the caller's meter counts it */
