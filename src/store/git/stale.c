@@ -30,7 +30,7 @@ struct process {
 	bool stopped;    /* a stopped pawl may be between two steps of a change */
 };
 
-/* Reads "4711 (git) S …". false: the process is gone. */
+/* Reads "4711 (git) S …". false: the process has ended, even if its parent does not know it yet (Z). */
 static bool process_read(int proc, const char *pid, struct process *out)
 {
 	struct arena a = { 0 };
@@ -43,7 +43,7 @@ static bool process_read(int proc, const char *pid, struct process *out)
 	arena_free(&a);
 	name = n > 0 ? strchr(text, '(') : NULL;
 	end = name ? strrchr(name, ')') : NULL;
-	if (!end || end[1] != ' ')
+	if (!end || end[1] != ' ' || end[2] == 'Z' || end[2] == 'X')
 		return false;
 	*out = (struct process){ .pid = pid, .git = !strncmp(name + 1, "git", 3) };
 	out->stopped = !strncmp(name + 1, "pawl", 4) && (end[2] == 'T' || end[2] == 't');
@@ -76,8 +76,11 @@ static bool process_uses(int proc, const struct process *p, const char *file, co
 			O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
 	const struct dirent *e;
-	bool uses = fd < 0 && errno != ENOENT && (p->git || p->stopped); /* another user's */
+	bool hidden = fd < 0 && errno != ENOENT && (p->git || p->stopped), uses;
+	struct process now;
 
+	/* it is another user's, unless it has ended meanwhile */
+	uses = hidden && process_read(proc, p->pid, &now);
 	uses |= link_leads(proc, cwd, p, NULL, repo);
 	while (!uses && d && (e = readdir(d)))
 		uses = e->d_name[0] != '.' && link_leads(dirfd(d), e->d_name, p, file, repo);
