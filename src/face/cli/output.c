@@ -6,14 +6,9 @@
 #include "base/text.h"
 #include "base/tty.h"
 #include "format/event.h"
+#include "format/json_write.h"
 
 #define OUTPUT_MAX (SIZE_MAX / 4)
-
-static int add_bytes(const char *p, size_t n, void *ctx)
-{
-	buf_add(ctx, p, n);
-	return 0;
-}
 
 /* jansson takes DEL for a printable character. */
 static int add_ascii(const char *p, size_t n, void *ctx)
@@ -29,11 +24,12 @@ static int add_ascii(const char *p, size_t n, void *ctx)
 /* For a terminal in ASCII: tty_write() would spell out characters in a way that is not JSON. */
 static void put_json(struct buf *out, json_t *object)
 {
-	bool ascii = isatty(STDOUT_FILENO);
-
-	json_dump_callback(object, ascii ? add_ascii : add_bytes, out,
-			   JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15) |
-				   (ascii ? JSON_ENSURE_ASCII : 0));
+	if (isatty(STDOUT_FILENO))
+		json_dump_callback(object, add_ascii, out,
+				   JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15) |
+					   JSON_ENSURE_ASCII);
+	else
+		json_write(object, out);
 	buf_addc(out, '\n');
 	json_decref(object);
 }

@@ -5,6 +5,7 @@
 
 #include "base/os.h"
 #include "base/text.h"
+#include "format/json_write.h"
 
 /* Newest first. 2025-03-26 is the only one with batches. */
 static const char *const legacy_versions[] = { "2025-11-25", "2025-06-18", "2025-03-26",
@@ -22,18 +23,12 @@ const char *mcp_legacy(struct str version)
 
 /* --- sending -------------------------------------------------------------------------------------- */
 
-static int add_bytes(const char *p, size_t n, void *ctx)
-{
-	buf_add(ctx, p, n);
-	return 0;
-}
-
 static void put(struct mcp *m, struct mcp_out out, json_t *message)
 {
 	struct buf b = BUF_MAX(SIZE_MAX / 4);
 
 	m->out = out;
-	json_dump_callback(message, add_bytes, &b, JSON_COMPACT | JSON_REAL_PRECISION(15));
+	json_write(message, &b);
 	m->send(m->ctx, buf_str(&b));
 	buf_free(&b);
 	json_decref(message);

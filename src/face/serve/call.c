@@ -10,6 +10,7 @@
 #include "base/os.h"
 #include "base/text.h"
 #include "cmd/args_json.h"
+#include "format/json_write.h"
 
 #define JSON_TIMES 2 /* the memory of the JSON of an answer, by that of the answer */
 
@@ -76,14 +77,6 @@ static json_t *arguments(struct job *j)
 	return NULL;
 }
 
-static int add_text(const char *text, size_t n, void *answer)
-{
-	struct buf *b = answer;
-
-	buf_adds(b, str_n(text, n));
-	return b->full ? -1 : 0;
-}
-
 /* Adds the reply as JSON. false: it does not fit. */
 static bool add_reply(struct job *j, const struct reply *r, size_t room, struct arena *a)
 {
@@ -92,7 +85,7 @@ static bool add_reply(struct job *j, const struct reply *r, size_t room, struct 
 	j->answer.n = 0;
 	j->answer.full = false;
 	j->answer.max = room;
-	(void)json_dump_callback(o, add_text, &j->answer, JSON_COMPACT | JSON_REAL_PRECISION(15));
+	json_write(o, &j->answer);
 	buf_addc(&j->answer, '\n');
 	json_decref(o);
 	return !j->answer.full;

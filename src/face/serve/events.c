@@ -18,6 +18,7 @@
 #include "base/when.h"
 #include "format/answer.h"
 #include "format/event.h"
+#include "format/json_write.h"
 
 #define PING_MS 15000
 #define PING STR(": \n\n")
@@ -47,14 +48,11 @@ struct stream {
 
 static void add_message(struct buf *out, struct str id, const char *event, json_t *data)
 {
-	char *text = json_dumps(data, JSON_COMPACT | JSON_REAL_PRECISION(15));
-
 	if (id.n)
 		buf_addf(out, "id: %.*s\n", STRF(id));
 	buf_addf(out, "event: %s\ndata: ", event);
-	buf_adds(out, str_c(text));
+	json_write(data, out);
 	buf_adds(out, STR("\n\n"));
-	free(text);
 	json_decref(data);
 }
 

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "base/tty.h"
 #include "base/when.h"
+#include "format/json_write.h"
 
 #define LINE_MAX_BYTES 4096
 
@@ -18,17 +19,14 @@ void say_error(struct buf *out, const char *code, const char *message, const cha
 	       const char *fault)
 {
 	json_t *error = json_pack("{s:s, s:s}", "code", code, "message", message), *o;
-	char *text;
 
 	if (hint && *hint)
 		json_object_set_new(error, "hint", json_string(hint));
 	if (fault && *fault)
 		json_object_set_new(error, "fault", json_string(fault));
 	o = json_pack("{s:b, s:o}", "ok", 0, "error", error);
-	text = json_dumps(o, JSON_COMPACT);
-	buf_adds(out, str_c(text));
+	json_write(o, out);
 	buf_addc(out, '\n');
-	free(text);
 	json_decref(o);
 }
 

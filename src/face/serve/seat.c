@@ -9,6 +9,7 @@
 
 #include "base/fs.h"
 #include "base/os.h"
+#include "format/json_write.h"
 #include "client/queue_lock.h"
 
 #define RETRY_MS 1000
@@ -360,11 +361,8 @@ static struct seat *seat_of(struct desk *d, struct job *j)
 
 static void set_json(struct job *j, int status, json_t *o)
 {
-	char *text = json_dumps(o, JSON_COMPACT);
-
 	j->status = status;
-	buf_adds(&j->answer, str_c(text));
-	free(text);
+	json_write(o, &j->answer);
 	json_decref(o);
 }
 
