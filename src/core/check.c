@@ -146,15 +146,31 @@ static const char *field_fault(const struct field *f, const struct task *t, stru
 		       : arena_printf(a, "its %s is out of range", f->name).p;
 }
 
-const char *task_fault(const struct task *t, struct str key, struct arena *a)
+/* Is it the same text or list in memory? Nothing changes one in place. */
+static bool is_same_text(const struct field *f, const struct task *t, const struct task *old)
+{
+	bool text = f->kind == FIELD_STR || f->kind == FIELD_JSON || f->kind == FIELD_LIST;
+
+	_Static_assert(sizeof(struct strs) == sizeof(struct str), "a pointer and a length");
+	return text && !memcmp(field_of(f, t), field_of(f, old), sizeof(struct str));
+}
+
+const char *task_change_fault(const struct task *t, const struct task *old, struct str key,
+			      struct arena *a)
 {
 	const char *fault = name_fault(t, key, a);
 
 	if (!fault && !is_queue_lock(t->id) && (!t->status || !t->class_rank))
 		fault = "it has no status or no class";
 	for (size_t i = 0; !fault && i < N_FIELDS; i++)
-		fault = field_fault(&field_table[i], t, a);
+		if (!is_same_text(&field_table[i], t, old))
+			fault = field_fault(&field_table[i], t, a);
 	return fault;
+}
+
+const char *task_fault(const struct task *t, struct str key, struct arena *a)
+{
+	return task_change_fault(t, &(struct task){ 0 }, key, a);
 }
 
 const char *room_fault(const struct task *t, struct arena *a)

@@ -14,6 +14,9 @@
 const char *key_fault(struct str key);
 /* `key`: the key under which the task is stored; empty: unknown. */
 const char *task_fault(const struct task *t, struct str key, struct arena *a);
+/* The same for a changed task. old: a task without a fault, from which `t` was made; their common texts are not checked again. */
+const char *task_change_fault(const struct task *t, const struct task *old, struct str key,
+			      struct arena *a);
 /* Rejects an imported task with a counter so high that it could soon overflow. */
 const char *room_fault(const struct task *t, struct arena *a);
 const char *event_fault(const struct event *e);

@@ -144,7 +144,7 @@ static void put_body(struct act *w, const struct loaded *l, struct record *rec)
 
 const char *act_fault(struct act *w, const struct loaded *l)
 {
-	return task_fault(&l->task, l->key, w->call.arena);
+	return task_change_fault(&l->task, &l->old, l->key, w->call.arena);
 }
 
 /* pawl must not write a record that it would reject itself: no later call could change that record. */

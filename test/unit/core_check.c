@@ -51,6 +51,26 @@ static void bad(const struct task *t, struct str key, const char *why)
 	assert_true(str_holds(str_c(fault), why));
 }
 
+/* A text that the change left alone was checked when it was read. */
+static void changed_tasks(void **state)
+{
+	struct task old = good(), t = old;
+
+	(void)state;
+	old.description = t.description = STR("not text: \xff");
+	t.fence--;
+	assert_null(task_change_fault(&t, &old, STR("task/t1"), &mem));
+	assert_non_null(task_change_fault(&t, &old, STR("task/t2"), &mem));
+	t.summary = STR("\xff");
+	assert_non_null(task_change_fault(&t, &old, STR("task/t1"), &mem));
+	t = old;
+	t.labels = many(LABELS_MAX + 1, STR("l"));
+	assert_non_null(task_change_fault(&t, &old, STR("task/t1"), &mem));
+	t = old;
+	t.fence = EXACT_MAX + 1;
+	assert_non_null(task_change_fault(&t, &old, STR("task/t1"), &mem));
+}
+
 static void tasks(void **state)
 {
 	struct task t = good();
@@ -391,9 +411,10 @@ static void notices(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(tasks),  TEST(queue_locks), TEST(fields),       TEST(words),   TEST(small),
-		TEST(growth), TEST(room),        TEST(keys),         TEST(handles), TEST(numbers),
-		TEST(events), TEST(answers),     TEST(answer_words), TEST(notices),
+		TEST(tasks),   TEST(changed_tasks), TEST(queue_locks), TEST(fields),
+		TEST(words),   TEST(small),         TEST(growth),      TEST(room),
+		TEST(keys),    TEST(handles),       TEST(numbers),     TEST(events),
+		TEST(answers), TEST(answer_words),  TEST(notices),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
