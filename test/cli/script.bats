@@ -61,10 +61,11 @@ interrupted() {
 	needs_terminal
 	new x
 	cat >keys.py <<-'END'
-		import os, pty, sys, time
+		import os, pty, signal, sys, time
 
 		pid, fd = pty.fork()
 		if pid == 0:
+		    signal.signal(signal.SIGINT, signal.SIG_DFL)  # a job in the background of a script ignores it
 		    os.execvp(os.environ["PAWL"], ["pawl", "run", "--next", "--", "sh", "-c", sys.argv[1]])
 		seen, end = b"", time.time() + 20
 		while b"began\r" not in seen:
