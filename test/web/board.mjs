@@ -511,6 +511,7 @@ for (const colorScheme of ["light", "dark"])
 		await page.evaluate(() => {
 			location.hash = "";
 		});
+		await card(page, "t1").waitFor(); // a hidden card takes no focus
 		await card(page, "t1").focus();
 		await page.keyboard.press("e");
 		await page.waitForSelector("dialog[open]");
