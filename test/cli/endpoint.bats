@@ -388,6 +388,7 @@ sys.stdin.readline()'; }
 	wait "$waiter" || true
 	http 200 "$url/livez"
 	use create '{"title":"One"}'
+	sleep 0.3 # time for the call to take it, if it still waits
 	use show '{"id":"t1"}'
 	is '.task.status == "Ready"'
 	use next '{"claim":true,"wait":50}'
