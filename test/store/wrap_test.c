@@ -374,6 +374,30 @@ static void test_copies(void **state)
 	mem_reset();
 }
 
+static bool counts_itself(const struct entry *e, void *ctx)
+{
+	int *asked = ctx;
+
+	(void)e;
+	(*asked)++;
+	return true;
+}
+
+/* Both functions of a query for entries get the ctx of the caller. */
+static void test_entry_counts(void **state)
+{
+	struct entry_query q = { .last = 1, .counts = counts_itself };
+	struct store *s = open_uri("fault+mem:counts?fault=copies");
+	int asked = 0;
+
+	(void)state;
+	assert_int_equal(modify(s), 0);
+	assert_int_equal(s->ops->entries(s, &q, ignore_entry, &asked), 0);
+	assert_true(asked > 0);
+	store_close(s);
+	mem_reset();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -382,7 +406,7 @@ int main(void)
 		cmocka_unit_test(test_any),         cmocka_unit_test(test_random),
 		cmocka_unit_test(test_discard),     cmocka_unit_test(test_bad_rules),
 		cmocka_unit_test(test_params_stay), cmocka_unit_test(test_calls),
-		cmocka_unit_test(test_copies),
+		cmocka_unit_test(test_copies),      cmocka_unit_test(test_entry_counts),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 

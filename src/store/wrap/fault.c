@@ -213,6 +213,7 @@ static int f_get(struct store *s, struct str key, struct record *out, struct are
 struct counted {
 	record_fn *record;
 	entry_fn *entry;
+	bool (*counts)(const struct entry *e, void *ctx);
 	void *ctx;
 	bool copies;
 	size_t n;
@@ -296,14 +297,25 @@ static int f_modify(struct store *s, struct change *changes, size_t n)
 	return rc;
 }
 
+/* q->counts() gets the ctx of its own caller. */
+static bool inner_counts(const struct entry *e, void *ctx)
+{
+	const struct counted *c = ctx;
+
+	return c->counts(e, c->ctx);
+}
+
 static int f_entries(struct store *s, const struct entry_query *q, entry_fn *fn, void *ctx)
 {
 	struct fault *f = (struct fault *)s;
-	struct counted c = { .entry = fn, .ctx = ctx, .copies = f->copies };
+	struct counted c = { .entry = fn, .counts = q->counts, .ctx = ctx, .copies = f->copies };
+	struct entry_query inner = *q;
 	int rc = check_due(f, CALL_ENTRIES);
 
+	if (q->counts)
+		inner.counts = inner_counts;
 	if (!rc)
-		rc = f->inner->ops->entries(f->inner, q, count_entry, &c);
+		rc = f->inner->ops->entries(f->inner, &inner, count_entry, &c);
 	return ended(f, CALL_ENTRIES, c.n, rc);
 }
 
