@@ -125,12 +125,28 @@ static bool deceives(uint32_t c)
 	return IN(c, table);
 }
 
+/* The length of the printable ASCII that s begins with, as far as the buffer has room for it. */
+static size_t plain_length(const struct buf *b, struct str s)
+{
+	size_t n = 0, most = s.n < b->max - b->n ? s.n : b->max - b->n;
+
+	while (n < most && (uint8_t)s.p[n] >= 0x20 && (uint8_t)s.p[n] < 0x7f)
+		n++;
+	return n;
+}
+
 void text_visible(struct buf *b, struct str s, bool lines)
 {
 	while (s.n) {
 		uint32_t c;
-		size_t n = text_char(s, &c);
+		size_t n = plain_length(b, s);
 
+		if (n) {
+			buf_add(b, s.p, n);
+			s = skip(s, n);
+			continue;
+		}
+		n = text_char(s, &c);
 		if (!n) {
 			buf_addf(b, "\\x%02x", (uint8_t)s.p[0]);
 			n = 1;

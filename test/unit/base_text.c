@@ -151,6 +151,11 @@ static void visible_keeps_cap(void **state)
 	assert_true(b.full);
 	assert_true(b.n <= 5);
 	buf_free(&b);
+	b = BUF_MAX(5);
+	text_visible(&b, STR("abcdefg"), false);
+	assert_true(b.full);
+	assert_true(str_is(buf_str(&b), "abcde"));
+	buf_free(&b);
 }
 
 /* From arbitrary bytes, nothing remains that a terminal could act on. */
