@@ -269,26 +269,39 @@ json_t *brief_json(const struct briefing *b, struct arena *a)
  * line by line: they cannot look like ours.
  */
 
-static void put_lines(struct buf *b, const char *name, struct str text)
+static void put_key(struct buf *b, const char *key, const char *after)
 {
-	buf_addf(b, "%s:\n", name);
-	while (text.n) {
-		struct str line = str_cut(&text, '\n');
+	buf_adds(b, str_c(key));
+	buf_adds(b, str_c(after));
+}
 
-		buf_adds(b, STR("> "));
-		text_visible(b, line, false);
-		buf_addc(b, '\n');
-	}
+static void put_line(struct buf *b, const char *before, struct str text)
+{
+	buf_adds(b, str_c(before));
+	text_visible(b, text, false);
+	buf_addc(b, '\n');
+}
+
+static void put_lines(struct buf *b, const char *key, struct str text)
+{
+	put_key(b, key, ":\n");
+	while (text.n)
+		put_line(b, "> ", str_cut(&text, '\n'));
 }
 
 static void put_scalar(struct buf *b, const json_t *v)
 {
-	char *text = json_is_string(v) ? NULL
-				       : json_dumps(v, JSON_COMPACT | JSON_ENCODE_ANY |
-							       JSON_REAL_PRECISION(15));
+	char *text;
 
-	text_visible(b, text ? str_c(text) : json_text(v), false);
-	free(text);
+	if (json_is_string(v)) {
+		text_visible(b, json_text(v), false);
+	} else if (json_is_integer(v)) {
+		buf_addf(b, "%" JSON_INTEGER_FORMAT, json_integer_value(v));
+	} else {
+		text = json_dumps(v, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
+		text_visible(b, str_c(text), false);
+		free(text);
+	}
 }
 
 /* A small object on one line: "t1 Ready: Fix it", "fence 1, expires_in 900". */
@@ -306,7 +319,7 @@ static void put_row(struct buf *b, const json_t *o)
 		}
 		buf_adds(b, str_c(between));
 		if (!lean_name_in(key, bare))
-			buf_addf(b, "%s ", key);
+			put_key(b, key, " ");
 		put_scalar(b, v);
 		between = lean_name_in(key, bare) ? " " : ", ";
 	}
@@ -324,7 +337,7 @@ static void put_list(struct buf *b, const char *key, const json_t *list)
 
 	if (!json_array_size(list))
 		return;
-	buf_addf(b, "%s:", key);
+	put_key(b, key, ":");
 	json_array_foreach(list, i, v) {
 		if (json_is_object(v)) {
 			buf_adds(b, STR("\n> "));
@@ -347,10 +360,8 @@ static void put_head(struct buf *b, const json_t *o)
 	const json_t *task = json_object_get(o, "task"), *lock = json_object_get(o, "lock");
 	struct str code = json_get(o, "code"), id = json_get(task, "id");
 
-	if (code.n && !str_is(code, result_name(SUCCESS))) {
-		text_visible(b, code, false);
-		buf_addc(b, '\n');
-	}
+	if (code.n && !str_is(code, result_name(SUCCESS)))
+		put_line(b, "", code);
 	if (json_is_object(task) && lock && json_object_get(o, "call_next"))
 		buf_addf(b, "You hold %.*s (fence %lld).\n", STRF(id),
 			 (long long)json_integer_value(json_object_get(lock, "fence")));
@@ -375,13 +386,13 @@ static void put_member(struct buf *b, const char *key, const json_t *v)
 	} else if (!strcmp(key, "task") && json_object_get(v, "title")) {
 		put_members(b, v); /* the task of the answer */
 	} else if (json_is_object(v) && lean_name_in(key, parts)) {
-		buf_addf(b, "%s:\n", key);
+		put_key(b, key, ":\n");
 		put_head(b, v);
 		put_members(b, v);
 	} else if (json_is_string(v) && lean_name_in(key, lines)) {
 		put_lines(b, key, json_text(v));
 	} else {
-		buf_addf(b, "%s: ", key);
+		put_key(b, key, ": ");
 		if (json_is_object(v))
 			put_row(b, v);
 		else
@@ -403,58 +414,47 @@ static void put_members(struct buf *b, const json_t *o)
 
 static void put_error(struct buf *b, const json_t *error)
 {
-	struct str hint = json_get(error, "hint");
-
 	text_visible(b, json_get(error, "code"), false);
-	buf_adds(b, STR(": "));
-	text_visible(b, json_get(error, "message"), false);
-	buf_addc(b, '\n');
-	if (!hint.n)
-		return;
-	buf_adds(b, STR("hint: "));
-	text_visible(b, hint, false);
-	buf_addc(b, '\n');
+	put_line(b, ": ", json_get(error, "message"));
+	if (json_get(error, "hint").n)
+		put_line(b, "hint: ", json_get(error, "hint"));
 }
 
-static struct str say_text(const json_t *o, struct arena *a)
+static void put_object(struct buf *b, const json_t *o)
 {
-	struct buf b = BUF_MAX(SIZE_MAX / 4);
-	struct str text;
-
 	if (json_object_get(o, "error"))
-		put_error(&b, json_object_get(o, "error"));
-	put_head(&b, o);
-	if (json_object_get(o, "untrusted")) {
-		buf_adds(&b, json_get(o, "untrusted"));
-		buf_addc(&b, '\n');
-	}
-	put_members(&b, o);
-	if (!b.n)
-		buf_adds(&b, STR("done\n"));
-	text = arena_str(a, buf_str(&b));
-	buf_free(&b);
-	return text;
+		put_error(b, json_object_get(o, "error"));
+	put_head(b, o);
+	if (json_object_get(o, "untrusted"))
+		put_line(b, "", json_get(o, "untrusted"));
+	put_members(b, o);
+	if (!b->n)
+		buf_adds(b, STR("done\n"));
 }
 
 /* A tool of the profile pm has a text of its own, except for the brief. */
-struct str brief_text(const struct briefing *b, const json_t *o, struct arena *a)
+static void put_own_text(struct buf *b, const struct briefing *of, const json_t *o, struct arena *a)
 {
-	struct buf out = BUF_MAX(SIZE_MAX / 4);
-	struct view v = { .out = &out, .arena = a };
+	struct view v = { .out = b, .arena = a };
 	const json_t *warning;
-	struct str text;
 	size_t i;
 
+	buf_adds(b, of->tool->flags & C_WRITE ? STR("") : STR(UNTRUSTED "\n"));
+	command_show(of->tool, of->reply, &v);
+	json_array_foreach(json_object_get(o, "warnings"), i, warning)
+		put_line(b, "warning: ", json_text(warning));
+}
+
+json_t *brief_text(const struct briefing *b, const json_t *o, struct arena *a)
+{
+	struct buf out = BUF_MAX(SIZE_MAX / 4);
+	json_t *text;
+
 	if (b->lean || b->full || b->own.task || !reply_ok(b->reply))
-		return say_text(o, a);
-	buf_adds(&out, b->tool->flags & C_WRITE ? STR("") : STR(UNTRUSTED "\n"));
-	command_show(b->tool, b->reply, &v);
-	json_array_foreach(json_object_get(o, "warnings"), i, warning) {
-		buf_adds(&out, STR("warning: "));
-		text_visible(&out, json_text(warning), false);
-		buf_addc(&out, '\n');
-	}
-	text = arena_str(a, buf_str(&out));
+		put_object(&out, o);
+	else
+		put_own_text(&out, b, o, a);
+	text = json_str(buf_str(&out));
 	buf_free(&out);
 	return text;
 }

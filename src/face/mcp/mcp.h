@@ -229,7 +229,7 @@ void brief_ask(const struct command *tool, struct request *rq);
 void brief_make(struct mcp *m, struct briefing *b, struct arena *a);
 json_t *brief_json(const struct briefing *b, struct arena *a);
 /* o: made by brief_json() */
-struct str brief_text(const struct briefing *b, const json_t *o, struct arena *a);
+json_t *brief_text(const struct briefing *b, const json_t *o, struct arena *a);
 /* Marks the texts by others in an object made from this answer. */
 void brief_mark(json_t *object, const struct answer *ans);
 #define UNTRUSTED \

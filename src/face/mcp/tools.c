@@ -207,9 +207,9 @@ static void show(const struct mcp_call *c, struct attempt *t, struct arena *a)
 	brief_make(c->m, &b, a);
 	b.news = c->m->news;
 	o = brief_json(&b, a);
-	mcp_reply(c, json_pack("{s:[{s:s, s:o}], s:o, s:b}", "content", "type", "text", "text",
-			       json_str(brief_text(&b, o, a)), "structuredContent", o, "isError",
-			       !reply_ok(r)));
+	mcp_reply(c,
+		  json_pack("{s:[{s:s, s:o}], s:o, s:b}", "content", "type", "text", "text",
+			    brief_text(&b, o, a), "structuredContent", o, "isError", !reply_ok(r)));
 	reply_free(r);
 	c->m->news = (struct strs){ 0 };
 	arena_free(&c->m->told);
