@@ -21,96 +21,20 @@ void brief_ask(const struct command *tool, struct request *rq)
 		GIVE(rq, view, rq->view | VIEW_BRIEF);
 }
 
-static int64_t earlier(const struct brief *b)
+bool brief_granted(const struct answer *ans)
 {
-	return b->task->attempts - 1;
-}
-
-static void find_calls(struct mcp *m, struct brief *b, struct arena *a)
-{
-	const char *const *list = b->task->lock.manual ? m->profile->locked : m->profile->claimed;
-
-	/* a lock of the whole queue can only be released */
-	for (; *list && !(b->call_next.n && b->task->id.p[0] == '@'); list++) {
-		const char *at = strstr(*list, "ID");
-
-		b->call_next = arena_append(a, b->call_next,
-					    arena_printf(a, "%.*s%.*s%s", (int)(at - *list), *list,
-							 STRF(b->task->id), at + 2));
-	}
-}
-
-/* The answer itself has the surroundings of the task: the claim has read them. */
-static void fill(struct mcp *m, struct brief *b, const struct task *t, const struct answer *ans,
-		 struct arena *a)
-{
-	static const struct related none;
-
-	b->task = t;
-	b->around = ans->related ? ans->related : &none;
-	b->comments = ans->events;
-	b->n_comments = ans->n_events;
-	b->why = ans->came_back ? ans->came_back->reason : STR("");
-	find_calls(m, b, a);
+	return ans->lock && ans->lock->token.n;
 }
 
 /* A repeated `done` has no token for the task that the first call took, and looks for no other task. Unless this
  * session still holds that task, the answer has no `next`: null would mean that no task is eligible. */
-static void complete_next(struct mcp *m, struct briefing *b, struct arena *a)
+static bool next_is_over(const struct briefing *b, struct arena *a)
 {
 	const struct answer *ans = &b->reply->ans;
 
-	if (!ans->repeated || !ans->has_next) {
-		if (ans->next_lock && ans->next_lock->token.n)
-			fill(m, &b->next, ans->next, ans, a);
-	} else if (ans->next && keeper_holds(m, ans->next, ans->now, a)) {
-		fill(m, &b->next, ans->next, ans, a);
-	} else {
-		b->no_next = true;
-		b->hint = STR("next claim=true takes another task");
-	}
+	return ans->repeated && ans->has_next &&
+	       !(ans->next && keeper_holds(b->m, ans->next, ans->now, a));
 }
-
-/* --- other answers -------------------------------------------------------------------------------- */
-
-/* An agent that was restarted finds the tasks that it held. */
-static void find_held(struct mcp *m, struct briefing *b, struct arena *a)
-{
-	const struct answer *ans = &b->reply->ans;
-	struct answer *held = &b->held;
-
-	*held = (struct answer){ .kind = ANSWER_LOCKS,
-				 .now = ans->now,
-				 .tasks = arena_array(a, struct task, HELD) };
-	for (size_t i = 0; i < ans->n_tasks && held->n_tasks < HELD; i++)
-		if (keeper_holds(m, &ans->tasks[i], ans->now, a))
-			held->tasks[held->n_tasks++] = ans->tasks[i];
-}
-
-/* Finds the holder for a refusal because of a lock. */
-static const struct lock *in_the_way(const struct answer *ans)
-{
-	return ans->task && lease_live(&ans->task->lock, ans->now) ? &ans->task->lock : NULL;
-}
-
-void brief_make(struct mcp *m, struct briefing *b, struct arena *a)
-{
-	const struct answer *ans = &b->reply->ans;
-
-	if (ans->lock && ans->lock->token.n)
-		fill(m, &b->own, ans->task, ans, a);
-	complete_next(m, b, a);
-	if (b->tool == &cmd_next)
-		find_held(m, b, a);
-	if (b->tool == &cmd_next && ans->task && !ans->lock)
-		b->hint = arena_printf(a, "%.*s is not yours yet: claim id=%.*s takes it",
-				       STRF(ans->task->id), STRF(ans->task->id));
-	if (b->tool == &cmd_list && reply_ok(b->reply) && !ans->total)
-		b->hint = STR("create adds a task");
-	b->lean = m->profile->tools != pm_tools && !b->full;
-}
-
-/* --- as an object --------------------------------------------------------------------------------- */
 
 /* The members of another task that show its relation to this one. */
 static json_t *outline(const struct task_link *t, struct arena *a)
@@ -132,26 +56,33 @@ static json_t *events_json(const struct event *list, size_t n, struct arena *a)
 	return out;
 }
 
-static json_t *return_json(const struct brief *b, struct arena *a)
+/* The earlier attempts at the task. */
+static json_t *attempts(const struct answer *ans, const struct task *t, struct arena *a)
 {
-	json_t *o = json_pack("{s:I, s:I, s:o}", "earlier_attempts", (json_int_t)earlier(b),
-			      "abandoned", (json_int_t)b->task->abandoned, "history",
-			      events_json(b->around->history, b->around->n_history, a));
+	const struct related *r = ans->related;
+	struct str why = ans->came_back ? ans->came_back->reason : STR(""),
+		   last = t->blocker_reason;
+	json_t *o = json_object();
 
-	json_set_text(o, "why", b->why);
 	/* the sentence has the reason already, unless it is an older one */
-	if (!b->why.n || !b->task->blocker_reason.n ||
-	    !memmem(b->why.p, b->why.n, b->task->blocker_reason.p, b->task->blocker_reason.n))
-		json_set_text(o, "last_reason", b->task->blocker_reason);
+	if (why.n && last.n && memmem(why.p, why.n, last.p, last.n))
+		last = STR("");
+	json_object_set_new(o, "earlier_attempts", json_integer(t->attempts - 1));
+	json_object_set_new(o, "abandoned", json_integer(t->abandoned));
+	json_object_set_new(o, "history",
+			    events_json(r ? r->history : NULL, r ? r->n_history : 0, a));
+	json_set_text(o, "why", why);
+	json_set_text(o, "last_reason", last);
 	return o;
 }
 
-static void add_brief(json_t *o, const struct brief *b, struct arena *a)
+/* The tasks around it: the answer has them, because the claim has read them. */
+static void add_links(json_t *o, const struct related *r, struct arena *a)
 {
-	json_t *waits = json_array(), *calls = json_array();
+	json_t *waits = json_array();
 
-	for (size_t i = 0; i < b->around->n_links; i++) {
-		const struct task_link *l = &b->around->links[i];
+	for (size_t i = 0; r && i < r->n_links; i++) {
+		const struct task_link *l = &r->links[i];
 
 		if (l->kind == LINK_PARENT)
 			json_object_set_new(o, "parent", outline(l, a));
@@ -160,21 +91,43 @@ static void add_brief(json_t *o, const struct brief *b, struct arena *a)
 	}
 	if (json_array_size(waits))
 		json_object_set(o, "waits_for", waits);
-	json_object_set_new(o, "comments", events_json(b->comments, b->n_comments, a));
-	if (earlier(b) >= 1)
-		json_object_set_new(o, "came_back", return_json(b, a));
-	for (size_t i = 0; i < b->call_next.n; i++)
-		json_array_append_new(calls, json_str(b->call_next.v[i]));
-	json_object_set_new(o, "call_next", calls);
 	json_decref(waits);
+}
+
+static void add_calls(const struct briefing *b, json_t *o, const struct task *t, struct arena *a)
+{
+	const struct profile *p = b->m->profile;
+	json_t *calls = json_array();
+
+	/* a lock of the whole queue can only be released */
+	for (const char *const *call = t->lock.manual ? p->locked : p->claimed;
+	     *call && !(json_array_size(calls) && t->id.p[0] == '@'); call++) {
+		const char *at = strstr(*call, "ID");
+
+		json_array_append_new(calls,
+				      json_str(arena_printf(a, "%.*s%.*s%s", (int)(at - *call),
+							    *call, STRF(t->id), at + 2)));
+	}
+	json_object_set_new(o, "call_next", calls);
+}
+
+static void add_brief(const struct briefing *b, json_t *o, const struct task *t, struct arena *a)
+{
+	const struct answer *ans = &b->reply->ans;
+
+	add_links(o, ans->related, a);
+	json_object_set_new(o, "comments", events_json(ans->events, ans->n_events, a));
+	if (t->attempts > 1)
+		json_object_set_new(o, "came_back", attempts(ans, t, a));
+	add_calls(b, o, t, a);
 }
 
 /* A refusal because of a lock names the holder in `error`, where every client looks. */
 static void name_holder(json_t *error, const struct answer *ans, struct arena *a)
 {
-	const struct lock *l = in_the_way(ans);
+	const struct lock *l = ans->task ? &ans->task->lock : NULL;
 
-	if (!error || !l || (ans->code != CONFLICT && ans->code != LOST_LOCK))
+	if (!l || !lease_live(l, ans->now) || (ans->code != CONFLICT && ans->code != LOST_LOCK))
 		return;
 	json_set_text(error, "holder", text_cut(a, text_line(a, l->holder), TITLE_SHOWN));
 	if (l->expires_at)
@@ -182,24 +135,43 @@ static void name_holder(json_t *error, const struct answer *ans, struct arena *a
 				    json_integer((l->expires_at - ans->now + 999) / 1000));
 }
 
-static void add_held(json_t *o, const struct answer *held, struct arena *a)
+/* An agent that was restarted finds the tasks that it held. */
+static void add_held(const struct briefing *b, json_t *o, struct arena *a)
 {
-	json_t *found = answer_json(held, a);
+	const struct answer *ans = &b->reply->ans;
+	struct task held[HELD];
+	struct answer found = { .kind = ANSWER_LOCKS, .now = ans->now, .tasks = held };
+	json_t *locks;
 
-	json_object_set(o, "held", json_object_get(found, "locks"));
-	json_decref(found);
+	for (size_t i = 0; i < ans->n_tasks && found.n_tasks < HELD; i++)
+		if (keeper_holds(b->m, &ans->tasks[i], ans->now, a))
+			held[found.n_tasks++] = ans->tasks[i];
+	if (!found.n_tasks)
+		return;
+	locks = answer_json(&found, a);
+	json_object_set(o, "held", json_object_get(locks, "locks"));
+	json_decref(locks);
 }
 
-static bool has_texts(const struct answer *ans)
+static void add_hint(const struct briefing *b, json_t *o, struct arena *a)
 {
-	if (ans->code != SUCCESS && ans->code != NO_TASKS && ans->code != LOCK_FREE)
-		return ans->task;
-	return ans->task || ans->next || ans->n_tasks || ans->n_events || ans->n_candidates;
+	const struct answer *ans = &b->reply->ans;
+
+	if (b->no_next)
+		json_set_text(o, "hint", STR("next claim=true takes another task"));
+	if (b->tool == &cmd_next && ans->task && !ans->lock)
+		json_set_text(o, "hint",
+			      arena_printf(a, "%.*s is not yours yet: claim id=%.*s takes it",
+					   STRF(ans->task->id), STRF(ans->task->id)));
+	if (b->tool == &cmd_list && reply_ok(b->reply) && !ans->total)
+		json_set_text(o, "hint", STR("create adds a task"));
 }
 
 void brief_mark(json_t *object, const struct answer *ans)
 {
-	if (has_texts(ans))
+	bool ok = ans->code == SUCCESS || ans->code == NO_TASKS || ans->code == LOCK_FREE;
+
+	if (ans->task || (ok && (ans->next || ans->n_tasks || ans->n_events || ans->n_candidates)))
 		json_object_set_new(object, "untrusted", json_string(UNTRUSTED));
 }
 
@@ -233,23 +205,23 @@ static void count_rows(json_t *o, const struct briefing *b, struct arena *a)
 					    (long long)left, arena_cstr(a, json_get(last, "id")))));
 }
 
-json_t *brief_json(const struct briefing *b, struct arena *a)
+json_t *brief_json(struct briefing *b, struct arena *a)
 {
 	const struct answer *ans = &b->reply->ans;
-	json_t *o = b->lean ? lean_begin(b, a) : command_json(b->tool, b->reply, a);
+	json_t *o;
 
-	if (b->own.task)
-		add_brief(o, &b->own, a);
-	if (b->no_next)
-		json_object_del(o, "next");
-	if (b->next.task)
-		add_brief(json_object_get(o, "next"), &b->next, a);
-	if (b->held.n_tasks)
-		add_held(o, &b->held, a);
+	b->lean = b->m->profile->tools != pm_tools && !b->full;
+	b->no_next = next_is_over(b, a);
+	o = b->lean ? lean_begin(b, a) : command_json(b->tool, b->reply, a);
+	if (brief_granted(ans))
+		add_brief(b, o, ans->task, a);
+	if (ans->next && !b->no_next && (ans->repeated || ans->next_lock->token.n))
+		add_brief(b, json_object_get(o, "next"), ans->next, a);
+	if (b->tool == &cmd_next)
+		add_held(b, o, a);
 	name_holder(json_object_get(o, "error"), ans, a);
-	if (b->hint.n)
-		json_object_set_new(o, "hint", json_str(b->hint));
-	add_news(o, b->news);
+	add_hint(b, o, a);
+	add_news(o, b->m->news);
 	if (b->lean) {
 		lean(o, b, a);
 		count_rows(o, b, a);
@@ -259,7 +231,7 @@ json_t *brief_json(const struct briefing *b, struct arena *a)
 		json_object_del(o, "task");
 	if (!b->full)
 		lean_strip(o);
-	brief_mark(o, b->held.n_tasks ? &b->held : ans);
+	brief_mark(o, ans);
 	return o;
 }
 
@@ -450,7 +422,7 @@ json_t *brief_text(const struct briefing *b, const json_t *o, struct arena *a)
 	struct buf out = BUF_MAX(SIZE_MAX / 4);
 	json_t *text;
 
-	if (b->lean || b->full || b->own.task || !reply_ok(b->reply))
+	if (b->lean || b->full || brief_granted(&b->reply->ans) || !reply_ok(b->reply))
 		put_object(&out, o);
 	else
 		put_own_text(&out, b, o, a);

@@ -415,7 +415,8 @@ static json_t *next_object(const struct answer *ans, struct arena *a)
 static json_t *lean_task(const struct briefing *b, struct arena *a)
 {
 	const struct answer *ans = &b->reply->ans;
-	bool whole = b->own.task || b->tool == &cmd_next || b->tool == &cmd_show;
+	bool mine = brief_granted(ans),
+	     whole = mine || b->tool == &cmd_next || b->tool == &cmd_show;
 	json_t *o = json_object();
 
 	json_object_set_new(o, "ok", json_boolean(reply_ok(b->reply)));
@@ -424,7 +425,7 @@ static json_t *lean_task(const struct briefing *b, struct arena *a)
 	if (ans->code != SUCCESS)
 		json_object_set_new(o, "code", json_string(result_name(ans->code)));
 	if (ans->task && whole)
-		json_object_set_new(o, "task", whole_task(ans->task, ans->now, b->own.task, a));
+		json_object_set_new(o, "task", whole_task(ans->task, ans->now, mine, a));
 	else if (ans->task)
 		json_object_set_new(o, "task", named_task(ans->task));
 	reserve(o, "task", !ans->task && ans->code == NO_TASKS);
@@ -440,7 +441,7 @@ json_t *lean_begin(const struct briefing *b, struct arena *a)
 	struct reply rest = *b->reply;
 	struct answer *ans = &rest.ans;
 	json_t *o = lean_task(b, a), *more;
-	bool fresh = b->own.task && b->own.task->attempts <= 1;
+	bool fresh = brief_granted(ans) && ans->task->attempts <= 1;
 
 	if (ans->next || fresh)
 		ans->n_events = 0; /* brief.c adds the comments */

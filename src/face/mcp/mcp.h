@@ -200,34 +200,24 @@ json_t *schema_tool(const struct command *c, bool narrow, struct arena *a);
 void tools_list(struct mcp_call *c);
 void tools_call(struct mcp_call *c);
 
-/* The full brief for a new holder. */
-struct brief {
-	const struct task *task; /* NULL: no lock was granted */
-	const struct related *around;
-	const struct event *comments;
-	size_t n_comments;
-	struct str why; /* the task came back; empty: unknown */
-	struct strs call_next;
-};
-
 /* A reply in its form for a model. */
 struct briefing {
+	struct mcp *m;
 	const struct command *tool;
 	const struct reply *reply;
-	struct brief own, next; /* of the granted lock, and of the lock on the next task */
-	bool no_next;           /* leave `next` out */
-	struct answer held;     /* its tasks: those that the agent holds already */
-	struct str hint;        /* empty: that of the reply */
-	struct strs news;       /* events of the agent's locks since the last answer */
-	bool full, lean;        /* with every member; with only those that a model needs */
-	bool paged;             /* `after` continues the list */
-	int64_t skipped;        /* the tasks of earlier pages */
+	bool full;       /* with every member */
+	bool paged;      /* `after` continues the list */
+	int64_t skipped; /* the tasks of earlier pages */
+	/* set by brief_json(): */
+	bool lean;    /* with only those members that a model needs */
+	bool no_next; /* leave `next` out */
 };
 
 /* Before a call that may grant a lock: asks for what the brief needs. */
 void brief_ask(const struct command *tool, struct request *rq);
-void brief_make(struct mcp *m, struct briefing *b, struct arena *a);
-json_t *brief_json(const struct briefing *b, struct arena *a);
+/* Does the answer grant the lock of ans->task? Then it has the brief. */
+bool brief_granted(const struct answer *ans);
+json_t *brief_json(struct briefing *b, struct arena *a);
 /* o: made by brief_json() */
 json_t *brief_text(const struct briefing *b, const json_t *o, struct arena *a);
 /* Marks the texts by others in an object made from this answer. */

@@ -195,7 +195,8 @@ static void show(const struct mcp_call *c, struct attempt *t, struct arena *a)
 {
 	const struct mcp_host *host = c->m->options.host;
 	struct reply *r = &t->reply;
-	struct briefing b = { .tool = t->tool,
+	struct briefing b = { .m = c->m,
+			      .tool = t->tool,
 			      .reply = r,
 			      .full = t->full,
 			      .paged = is_paged(t->tool),
@@ -204,8 +205,6 @@ static void show(const struct mcp_call *c, struct attempt *t, struct arena *a)
 
 	if (host && host->called)
 		host->called(host->ctx, c->via, t->tool, r->ans.code);
-	brief_make(c->m, &b, a);
-	b.news = c->m->news;
 	o = brief_json(&b, a);
 	mcp_reply(c,
 		  json_pack("{s:[{s:s, s:o}], s:o, s:b}", "content", "type", "text", "text",
