@@ -1,14 +1,21 @@
-/* The answers for a model: the full brief for a new holder, with texts by others marked as such. */
+/*
+ * The answer of a tool for a model, as an object and as a text. lean.c makes the parts; this file puts them together.
+ *
+ * An answer has what the model needs to act: the task, its lock, the brief for a new holder, the calls to make next. None
+ * of these is ever left out to save room. An answer about a task with cut texts names the call that returns the whole
+ * ones. Texts by others are marked as such.
+ *
+ * The profile pm and `show full=true` get the object of the command instead.
+ */
 #include "face/mcp/mcp.h"
 
 #include "base/text.h"
 #include "core/lease.h"
-#include "format/answer.h"
-#include "format/event.h"
 #include "format/json_value.h"
 
 #define HELD 5
-#define TITLE_SHOWN 80 /* columns of the title of another task */
+#define REASON_SHOWN 200 /* bytes */
+#define TITLE_SHOWN 80   /* columns of the title of another task */
 
 /* --- the brief of a claim ------------------------------------------------------------------------- */
 
@@ -21,45 +28,23 @@ void brief_ask(const struct command *tool, struct request *rq)
 		GIVE(rq, view, rq->view | VIEW_BRIEF);
 }
 
-bool brief_granted(const struct answer *ans)
+/* Does the answer grant the lock of ans->task? Then it has the brief. */
+static bool grants(const struct answer *ans)
 {
-	return ans->lock && ans->lock->token.n;
+	return ans->task && ans->lock && ans->lock->token.n;
 }
 
-/* A repeated `done` has no token for the task that the first call took, and looks for no other task. Unless this
- * session still holds that task, the answer has no `next`: null would mean that no task is eligible. */
-static bool next_is_over(const struct briefing *b, struct arena *a)
+/* Keeps the place of a member that is set later. */
+static void reserve(json_t *o, const char *key, bool wanted)
 {
-	const struct answer *ans = &b->reply->ans;
-
-	return ans->repeated && ans->has_next &&
-	       !(ans->next && keeper_holds(b->m, ans->next, ans->now, a));
-}
-
-/* The members of another task that show its relation to this one. */
-static json_t *outline(const struct task_link *t, struct arena *a)
-{
-	json_t *o = json_object();
-
-	json_set_text(o, "id", t->id);
-	json_object_set_new(o, "status", json_string(status_name(t->status)));
-	json_set_text(o, "title", text_cut(a, text_line(a, t->title), TITLE_SHOWN));
-	return o;
-}
-
-static json_t *events_json(const struct event *list, size_t n, struct arena *a)
-{
-	json_t *out = json_array();
-
-	for (size_t i = 0; i < n; i++)
-		json_array_append_new(out, event_json(&list[i], a));
-	return out;
+	if (wanted)
+		json_object_set_new(o, key, json_null());
 }
 
 /* The earlier attempts at the task. */
-static json_t *attempts(const struct answer *ans, const struct task *t, struct arena *a)
+static json_t *attempts(struct briefing *b, const struct task *t)
 {
-	const struct related *r = ans->related;
+	const struct answer *ans = &b->reply->ans;
 	struct str why = ans->came_back ? ans->came_back->reason : STR(""),
 		   last = t->blocker_reason;
 	json_t *o = json_object();
@@ -69,32 +54,38 @@ static json_t *attempts(const struct answer *ans, const struct task *t, struct a
 		last = STR("");
 	json_object_set_new(o, "earlier_attempts", json_integer(t->attempts - 1));
 	json_object_set_new(o, "abandoned", json_integer(t->abandoned));
-	json_object_set_new(o, "history",
-			    events_json(r ? r->history : NULL, r ? r->n_history : 0, a));
-	json_set_text(o, "why", why);
-	json_set_text(o, "last_reason", last);
+	reserve(o, "history", true);
+	json_set_text(o, "why", lean_cut(b, why, REASON_SHOWN));
+	json_set_text(o, "last_reason", lean_cut(b, last, REASON_SHOWN));
+	lean_spend(b, json_object_get(o, "why"));
+	lean_spend(b, json_object_get(o, "last_reason"));
+	json_object_set_new(o, "history", lean_history(b));
 	return o;
 }
 
 /* The tasks around it: the answer has them, because the claim has read them. */
-static void add_links(json_t *o, const struct related *r, struct arena *a)
+static void add_links(struct briefing *b, json_t *o)
 {
+	const struct related *r = b->reply->ans.related;
+	struct arena *a = b->arena;
 	json_t *waits = json_array();
 
 	for (size_t i = 0; r && i < r->n_links; i++) {
 		const struct task_link *l = &r->links[i];
+		json_t *t = lean_name(l->id, l->status, STR(""));
 
+		json_set_text(t, "title", text_cut(a, text_line(a, l->title), TITLE_SHOWN));
 		if (l->kind == LINK_PARENT)
-			json_object_set_new(o, "parent", outline(l, a));
+			json_object_set_new(o, "parent", t);
 		else
-			json_array_append_new(waits, outline(l, a));
+			json_array_append_new(waits, t);
 	}
 	if (json_array_size(waits))
 		json_object_set(o, "waits_for", waits);
 	json_decref(waits);
 }
 
-static void add_calls(const struct briefing *b, json_t *o, const struct task *t, struct arena *a)
+static void add_calls(const struct briefing *b, json_t *o, const struct task *t)
 {
 	const struct profile *p = b->m->profile;
 	json_t *calls = json_array();
@@ -104,67 +95,255 @@ static void add_calls(const struct briefing *b, json_t *o, const struct task *t,
 	     *call && !(json_array_size(calls) && t->id.p[0] == '@'); call++) {
 		const char *at = strstr(*call, "ID");
 
-		json_array_append_new(calls,
-				      json_str(arena_printf(a, "%.*s%.*s%s", (int)(at - *call),
-							    *call, STRF(t->id), at + 2)));
+		json_array_append_new(
+			calls, json_str(arena_printf(b->arena, "%.*s%.*s%s", (int)(at - *call),
+						     *call, STRF(t->id), at + 2)));
 	}
 	json_object_set_new(o, "call_next", calls);
 }
 
-static void add_brief(const struct briefing *b, json_t *o, const struct task *t, struct arena *a)
+/* t: the answer grants its lock; or NULL. The attempts leave the rest of the room to the comments. */
+static void add_context(struct briefing *b, json_t *o, const struct task *t)
+{
+	const struct answer *ans = &b->reply->ans;
+	json_t *came_back = t && t->attempts > 1 ? attempts(b, t) : NULL;
+
+	if (t)
+		add_links(b, o);
+	if (b->whole && !ans->n_events)
+		json_object_set_new(o, "comments", json_array());
+	else if (!b->whole && ans->n_events)
+		json_object_set_new(o, "comments", lean_comments(b));
+	json_object_set_new(o, "came_back", came_back);
+	if (t)
+		add_calls(b, o, t);
+}
+
+/* --- the lean object -------------------------------------------------------------------------------- */
+
+static void announce_cut(const struct briefing *b, json_t *o, const struct task *t)
+{
+	if (b->cut && t)
+		json_set_text(o, "more",
+			      arena_printf(b->arena, "show id=%.*s full=true has the whole texts",
+					   STRF(t->id)));
+}
+
+static json_t *next_json(struct briefing *b)
+{
+	const struct answer *ans = &b->reply->ans;
+	const struct grant *lock = ans->next_lock;
+	bool mine = ans->repeated || (lock && lock->token.n), again = ans->next->attempts > 1;
+	json_t *o = json_object();
+
+	json_object_set_new(o, "task", lean_task(b, ans->next, true));
+	json_object_set_new(o, "lock", lock ? lean_grant(b, lock) : json_null());
+	reserve(o, "comments", mine && again && ans->n_events);
+	reserve(o, "came_back", mine && again && ans->came_back);
+	if (mine)
+		add_context(b, o, ans->next);
+	announce_cut(b, o, ans->next);
+	lean_begin(b);
+	return o;
+}
+
+/* A repeated `done` has no token for the task that the first call took, and looks for no other task. Unless this
+ * session still holds that task, the answer has no `next`: null would mean that no task is eligible. */
+static bool next_is_over(struct briefing *b)
 {
 	const struct answer *ans = &b->reply->ans;
 
-	add_links(o, ans->related, a);
-	json_object_set_new(o, "comments", events_json(ans->events, ans->n_events, a));
-	if (t->attempts > 1)
-		json_object_set_new(o, "came_back", attempts(ans, t, a));
-	add_calls(b, o, t, a);
+	return ans->repeated && ans->has_next &&
+	       !(ans->next && keeper_holds(b->m, ans->next, ans->now, b->arena));
 }
 
-/* A refusal because of a lock names the holder in `error`, where every client looks. */
-static void name_holder(json_t *error, const struct answer *ans, struct arena *a)
+/* The tasks and locks of an answer come first. */
+static json_t *first_members(struct briefing *b, bool no_next)
 {
+	const struct answer *ans = &b->reply->ans;
+	const struct task *t = ans->task;
+	bool mine = grants(ans), texts = mine || b->tool == &cmd_next || b->tool == &cmd_show;
+	json_t *o = json_object();
+
+	json_object_set_new(o, "ok", json_true());
+	if (ans->code != SUCCESS)
+		json_object_set_new(o, "code", json_string(result_name(ans->code)));
+	if (t)
+		json_object_set_new(o, "task",
+				    texts ? lean_task(b, t, mine)
+					  : lean_name(t->id, t->status, STR("")));
+	reserve(o, "task", !t && ans->code == NO_TASKS);
+	if (ans->lock)
+		json_object_set_new(o, "lock", lean_grant(b, ans->lock));
+	if (ans->has_next && !no_next)
+		json_object_set_new(o, "next", ans->next ? next_json(b) : json_null());
+	reserve(o, "came_back", ans->came_back && !ans->next);
+	reserve(o, "comments",
+		ans->kind == ANSWER_TASK && ans->n_events && !ans->next &&
+			!(mine && t->attempts <= 1));
+	return o;
+}
+
+static struct notice *cut_notice(struct briefing *b, const struct notice *n, size_t bytes)
+{
+	struct notice *out = n ? arena_new(b->arena, struct notice) : NULL;
+
+	if (n) {
+		*out = *n;
+		out->reason = lean_cut(b, n->reason, bytes);
+	}
+	return out;
+}
+
+/* The members that are not made of parts. A refusal has no others: it is about a call, not about the task. */
+static json_t *other_members(struct briefing *b)
+{
+	struct reply rest = *b->reply;
+	struct answer *ans = &rest.ans;
+	bool in_brief = ans->next || (grants(ans) && ans->task->attempts > 1);
+	json_t *o;
+
+	ans->came_back = in_brief ? NULL : cut_notice(b, ans->came_back, REASON_SHOWN);
+	ans->changed = cut_notice(b, ans->changed, REASON_SHOWN);
+	ans->paused = cut_notice(b, ans->paused, REASON_SHOWN / 2);
+	ans->wait_ms = lean_seconds(ans->wait_ms) * 1000;
+	ans->fault = STR("");
+	ans->task = ans->next = NULL;
+	ans->lock = NULL;
+	ans->has_next = 0;
+	ans->n_tasks = ans->n_events = 0;
+	if (!reply_ok(&rest))
+		rest.more = NULL;
+	o = reply_json(&rest, b->arena);
+	json_object_del(json_object_get(o, "changed"), "at");
+	json_object_del(json_object_get(o, "paused"), "since");
+	return o;
+}
+
+/* An agent that was restarted finds the tasks that it held. */
+static void add_held(struct briefing *b, json_t *o)
+{
+	const struct answer *ans = &b->reply->ans;
+	struct task held[HELD];
+	size_t n = 0;
+
+	for (size_t i = 0; i < ans->n_tasks && n < HELD; i++)
+		if (keeper_holds(b->m, &ans->tasks[i], ans->now, b->arena))
+			held[n++] = ans->tasks[i];
+	if (n)
+		json_object_set_new(o, "held", lean_locks(b, held, n, true));
+}
+
+static void add_hint(const struct briefing *b, json_t *o, bool no_next)
+{
+	const struct answer *ans = &b->reply->ans;
+
+	if (no_next)
+		json_set_text(o, "hint", STR("next claim=true takes another task"));
+	if (b->tool == &cmd_next && ans->task && !ans->lock)
+		json_set_text(o, "hint",
+			      arena_printf(b->arena,
+					   "%.*s is not yours yet: claim id=%.*s takes it",
+					   STRF(ans->task->id), STRF(ans->task->id)));
+	if (b->tool == &cmd_list && !ans->total)
+		json_set_text(o, "hint", STR("create adds a task"));
+}
+
+/* Removes the operator's part of `status`, and from `show` the attempts: the comments and the status say most of them. */
+static void drop_members(json_t *o)
+{
+	static const char *const names[] = { "people", "agents", "last_hour", "attempts", NULL };
+	json_t *counts = json_object_get(o, "counts"), *v;
+	const char *key;
+	void *next;
+
+	for (const char *const *name = names; *name; name++)
+		json_object_del(o, *name);
+	json_object_foreach_safe(counts, next, key, v)
+		if (!json_integer_value(v))
+			json_object_del(counts, key);
+	lean_strip(json_object_get(o, "emergency"));
+	if (!json_array_size(json_object_get(o, "comments")))
+		json_object_del(o, "comments");
+}
+
+static bool has_texts(const json_t *o)
+{
+	static const char *const lists[] = { "tasks",    "held",      "locks",      "events",
+					     "comments", "came_back", "candidates", "next",
+					     "changed",  "report",    "stats",      NULL };
+
+	if (json_object_get(json_object_get(o, "task"), "title"))
+		return true;
+	for (const char *const *name = lists; *name; name++) {
+		const json_t *v = json_object_get(o, *name);
+
+		if (json_array_size(v) || json_object_size(v))
+			return true;
+	}
+	return false;
+}
+
+/* Rows may have been left out to keep the answer small. */
+static void announce_page(const struct briefing *b, json_t *o)
+{
+	const json_t *tasks = json_object_get(o, "tasks");
+	size_t n = json_array_size(tasks);
+	int64_t left = b->reply->ans.total - b->skipped - (int64_t)n;
+	struct str last = n ? json_get(json_array_get(tasks, n - 1), "id") : STR("");
+
+	if (b->paged && left > 0 && n)
+		json_set_text(o, "more",
+			      arena_printf(b->arena, "%lld more: the same call with after=%.*s",
+					   (long long)left, STRF(last)));
+}
+
+static json_t *lean_json(struct briefing *b)
+{
+	const struct answer *ans = &b->reply->ans;
+	bool no_next = next_is_over(b);
+	json_t *o = first_members(b, no_next), *others = other_members(b);
+
+	if (ans->code == SUCCESS)
+		json_object_del(others, "code");
+	json_object_update(o, others);
+	json_decref(others);
+	if (ans->kind == ANSWER_LOCK && ans->task && ans->task->lock.holder.n) {
+		json_object_set_new(o, "lock", lean_lock(b, ans->task));
+		json_object_set(o, "locked", json_object_get(json_object_get(o, "lock"), "live"));
+	}
+	lean_spend(b, json_object_get(o, "changed"));
+	lean_spend(b, json_object_get(json_object_get(o, "came_back"), "why"));
+	if (ans->kind == ANSWER_TASK && !ans->next)
+		add_context(b, o, grants(ans) ? ans->task : NULL);
+	if (b->tool == &cmd_next)
+		add_held(b, o);
+	add_hint(b, o, no_next);
+	lean_add_texts(o, "warnings", b->m->news);
+	announce_cut(b, o, ans->task);
+	lean_lists(b, o);
+	drop_members(o);
+	if (has_texts(o))
+		json_object_set_new(o, "untrusted", json_string(UNTRUSTED));
+	announce_page(b, o);
+	return o;
+}
+
+/* --- other objects ---------------------------------------------------------------------------------- */
+
+/* A refusal because of a lock names the holder in `error`, where every client looks. */
+static void name_holder(const struct briefing *b, json_t *error)
+{
+	const struct answer *ans = &b->reply->ans;
 	const struct lock *l = ans->task ? &ans->task->lock : NULL;
+	struct arena *a = b->arena;
 
 	if (!l || !lease_live(l, ans->now) || (ans->code != CONFLICT && ans->code != LOST_LOCK))
 		return;
 	json_set_text(error, "holder", text_cut(a, text_line(a, l->holder), TITLE_SHOWN));
 	if (l->expires_at)
 		json_object_set_new(error, "expires_in",
-				    json_integer((l->expires_at - ans->now + 999) / 1000));
-}
-
-/* An agent that was restarted finds the tasks that it held. */
-static void add_held(const struct briefing *b, json_t *o, struct arena *a)
-{
-	const struct answer *ans = &b->reply->ans;
-	struct task held[HELD];
-	struct answer found = { .kind = ANSWER_LOCKS, .now = ans->now, .tasks = held };
-	json_t *locks;
-
-	for (size_t i = 0; i < ans->n_tasks && found.n_tasks < HELD; i++)
-		if (keeper_holds(b->m, &ans->tasks[i], ans->now, a))
-			held[found.n_tasks++] = ans->tasks[i];
-	if (!found.n_tasks)
-		return;
-	locks = answer_json(&found, a);
-	json_object_set(o, "held", json_object_get(locks, "locks"));
-	json_decref(locks);
-}
-
-static void add_hint(const struct briefing *b, json_t *o, struct arena *a)
-{
-	const struct answer *ans = &b->reply->ans;
-
-	if (b->no_next)
-		json_set_text(o, "hint", STR("next claim=true takes another task"));
-	if (b->tool == &cmd_next && ans->task && !ans->lock)
-		json_set_text(o, "hint",
-			      arena_printf(a, "%.*s is not yours yet: claim id=%.*s takes it",
-					   STRF(ans->task->id), STRF(ans->task->id)));
-	if (b->tool == &cmd_list && reply_ok(b->reply) && !ans->total)
-		json_set_text(o, "hint", STR("create adds a task"));
+				    json_integer(lean_seconds(l->expires_at - ans->now)));
 }
 
 void brief_mark(json_t *object, const struct answer *ans)
@@ -175,58 +354,22 @@ void brief_mark(json_t *object, const struct answer *ans)
 		json_object_set_new(object, "untrusted", json_string(UNTRUSTED));
 }
 
-static void add_news(json_t *o, struct strs news)
-{
-	json_t *list = json_object_get(o, "warnings");
-
-	if (news.n && !list) {
-		list = json_array();
-		json_object_set_new(o, "warnings", list);
-	}
-	for (size_t i = 0; i < news.n; i++)
-		json_array_append_new(list, json_str(news.v[i]));
-}
-
-/* Rows may have been left out to keep the answer small. */
-static void count_rows(json_t *o, const struct briefing *b, struct arena *a)
-{
-	const json_t *tasks = json_object_get(o, "tasks"),
-		     *last = json_array_get(tasks, json_array_size(tasks) - 1);
-	size_t n = json_array_size(tasks);
-	int64_t left = b->reply->ans.total - b->skipped - (int64_t)n;
-
-	if (!tasks)
-		return;
-	json_object_set_new(o, "count", json_integer((json_int_t)n));
-	if (b->paged && left > 0 && n)
-		json_object_set_new(o, "more",
-				    json_str(arena_printf(
-					    a, "%lld more: the same call with after=%s",
-					    (long long)left, arena_cstr(a, json_get(last, "id")))));
-}
-
-json_t *brief_json(struct briefing *b, struct arena *a)
+json_t *brief_json(struct briefing *b)
 {
 	const struct answer *ans = &b->reply->ans;
 	json_t *o;
 
-	b->lean = b->m->profile->tools != pm_tools && !b->full;
-	b->no_next = next_is_over(b, a);
-	o = b->lean ? lean_begin(b, a) : command_json(b->tool, b->reply, a);
-	if (brief_granted(ans))
-		add_brief(b, o, ans->task, a);
-	if (ans->next && !b->no_next && (ans->repeated || ans->next_lock->token.n))
-		add_brief(b, json_object_get(o, "next"), ans->next, a);
-	if (b->tool == &cmd_next)
-		add_held(b, o, a);
-	name_holder(json_object_get(o, "error"), ans, a);
-	add_hint(b, o, a);
-	add_news(o, b->m->news);
-	if (b->lean) {
-		lean(o, b, a);
-		count_rows(o, b, a);
+	b->whole = b->full || b->m->profile->tools == pm_tools;
+	lean_begin(b);
+	if (!b->whole && reply_ok(b->reply))
+		return lean_json(b);
+	o = b->whole ? command_json(b->tool, b->reply, b->arena) : other_members(b);
+	if (grants(ans))
+		add_context(b, o, ans->task);
+	name_holder(b, json_object_get(o, "error"));
+	lean_add_texts(o, "warnings", b->m->news);
+	if (!b->whole)
 		return o;
-	}
 	if (json_object_get(o, "error"))
 		json_object_del(o, "task");
 	if (!b->full)
@@ -405,9 +548,9 @@ static void put_object(struct buf *b, const json_t *o)
 }
 
 /* A tool of the profile pm has a text of its own, except for the brief. */
-static void put_own_text(struct buf *b, const struct briefing *of, const json_t *o, struct arena *a)
+static void put_own_text(struct buf *b, const struct briefing *of, const json_t *o)
 {
-	struct view v = { .out = b, .arena = a };
+	struct view v = { .out = b, .arena = of->arena };
 	const json_t *warning;
 	size_t i;
 
@@ -417,15 +560,15 @@ static void put_own_text(struct buf *b, const struct briefing *of, const json_t 
 		put_line(b, "warning: ", json_text(warning));
 }
 
-json_t *brief_text(const struct briefing *b, const json_t *o, struct arena *a)
+json_t *brief_text(const struct briefing *b, const json_t *o)
 {
 	struct buf out = BUF_MAX(SIZE_MAX / 4);
 	json_t *text;
 
-	if (b->lean || b->full || brief_granted(&b->reply->ans) || !reply_ok(b->reply))
+	if (!b->whole || b->full || grants(&b->reply->ans) || !reply_ok(b->reply))
 		put_object(&out, o);
 	else
-		put_own_text(&out, b, o, a);
+		put_own_text(&out, b, o);
 	text = json_str(buf_str(&out));
 	buf_free(&out);
 	return text;

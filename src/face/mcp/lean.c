@@ -1,13 +1,18 @@
 /*
- * Makes the object of an answer small: a model pays for each word of it, and reads it again with every later call.
+ * The parts of an answer for a model: a task, a lock, the rows of a list. A model pays for each word of an answer, and
+ * reads it again with every later call, so a part has only the members that the model needs to act.
  *
- * The limits are in tokens, of which one is four bytes here. test/mcp/lean_test.c has the table of them. Sizes are
- * calculated, not measured: nothing is encoded before it is sent.
+ * The limits are in tokens, of which one is four bytes here; test/mcp/lean_test.c has the table of them. A list that is
+ * too large loses the ends of its texts first, then its least important rows. Ids, fences and times are never cut. A cut
+ * text ends with an ellipsis, and a long text of a task is named in its member `cut`.
+ *
+ * Each part is built from the answer itself. Its size is calculated once; after that only the cut texts count again, and
+ * nothing is encoded before it is sent.
  */
 #include "face/mcp/mcp.h"
 
 #include "core/lease.h"
-#include "format/answer.h"
+#include "format/event.h"
 #include "format/json_value.h"
 #include "format/task.h"
 
@@ -17,7 +22,12 @@
 #define RELATED (200 * TOKEN)
 #define TEXT_SHOWN 8192 /* bytes of a description */
 #define EXTRA_SHOWN 1024
-#define REASON_SHOWN 200
+
+void lean_begin(struct briefing *b)
+{
+	b->room = CONTEXT;
+	b->cut = false;
+}
 
 /* --- sizes ------------------------------------------------------------------------------------------ */
 
@@ -54,11 +64,22 @@ static size_t size(const json_t *v)
 		return json_array_size(v) ? n : 2;
 	case JSON_STRING:
 		return text_size(json_text(v));
-	case JSON_NULL:
-		return v ? 4 : 0;
-	default:
+	case JSON_INTEGER:
+		return (size_t)snprintf(NULL, 0, "%" JSON_INTEGER_FORMAT, json_integer_value(v));
+	case JSON_REAL:
 		return json_dumpb(v, NULL, 0, JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
+	case JSON_FALSE:
+		return strlen("false");
+	default:
+		return v ? strlen("null") : 0;
 	}
+}
+
+void lean_spend(struct briefing *b, const json_t *part)
+{
+	size_t n = size(part);
+
+	b->room -= n < b->room ? n : b->room;
 }
 
 /* At most n bytes of the text, never half a character. */
@@ -71,19 +92,34 @@ static struct str shortened(struct str s, size_t n)
 	return str_n(s.p, n);
 }
 
-static size_t cut_size(struct str s, size_t bytes)
+static struct str with_ellipsis(struct str s, size_t bytes, struct arena *a)
 {
-	return text_size(shortened(s, bytes)) + (s.n > bytes ? strlen("…") : 0);
+	struct str head = shortened(s, bytes);
+
+	return arena_printf(a, "%.*s…", STRF(head));
 }
 
-static bool cut_text(json_t *o, const char *key, size_t bytes, struct arena *a)
+struct str lean_cut(struct briefing *b, struct str s, size_t bytes)
 {
-	struct str text = json_get(o, key), head = shortened(text, bytes);
+	if (b->whole || s.n <= bytes)
+		return s;
+	b->cut = true;
+	return with_ellipsis(s, bytes, b->arena);
+}
 
-	if (text.n <= bytes)
-		return false;
-	json_object_set_new(o, key, json_str(arena_printf(a, "%.*s…", STRF(head))));
-	return true;
+/* How much shorter the rows become when their texts are cut. */
+static size_t saved(const json_t *rows, const char *text, size_t bytes)
+{
+	const json_t *row;
+	size_t n = 0, i;
+
+	json_array_foreach(rows, i, row) {
+		struct str s = json_get(row, text), head = shortened(s, bytes);
+
+		if (head.n < s.n)
+			n += text_size(s) - text_size(head) - strlen("…");
+	}
+	return n;
 }
 
 /* Makes the rows fit: first with shorter texts, then with fewer rows. newest: the last rows count most. Returns
@@ -96,16 +132,14 @@ static bool fit(json_t *rows, const char *text, size_t most, bool newest, struct
 
 	if (whole <= most)
 		return false;
-	for (; n > most && k < sizeof(widths) / sizeof(*widths); k++) {
-		n = whole;
-		json_array_foreach(rows, i, row) {
-			struct str s = json_get(row, text);
+	for (; n > most && k < sizeof(widths) / sizeof(*widths); k++)
+		n = whole - saved(rows, text, widths[k]);
+	json_array_foreach(rows, i, row) {
+		struct str s = json_get(row, text);
 
-			n -= text_size(s) - cut_size(s, widths[k]);
-		}
+		if (s.n > widths[k - 1])
+			json_set_text(row, text, with_ellipsis(s, widths[k - 1], a));
 	}
-	json_array_foreach(rows, i, row)
-		cut_text(row, text, widths[k - 1], a);
 	while (n > most && json_array_size(rows) > 1) {
 		i = newest ? 0 : json_array_size(rows) - 1;
 		n -= size(json_array_get(rows, i)) + 1;
@@ -123,49 +157,43 @@ bool lean_name_in(const char *name, const char *const *list)
 	return *list;
 }
 
-static void set_seconds(json_t *o, const char *key, int64_t ms)
+void lean_add_texts(json_t *o, const char *key, struct strs texts)
 {
-	json_object_set_new(o, key, json_integer(ms > 0 ? (ms + 999) / 1000 : 0));
+	json_t *list = json_object_get(o, key);
+
+	if (texts.n && !list) {
+		list = json_array();
+		json_object_set_new(o, key, list);
+	}
+	for (size_t i = 0; i < texts.n; i++)
+		json_array_append_new(list, json_str(texts.v[i]));
 }
 
-static void strip(json_t *o, const char *const *names)
+int64_t lean_seconds(int64_t ms)
 {
-	for (; *names; names++)
-		json_object_del(o, *names);
+	return ms > 0 ? (ms + 999) / 1000 : 0;
 }
 
-static void keep_only(json_t *o, const char *const *names)
+static bool is_live(const struct briefing *b, const struct task *t)
 {
-	json_t *kept = json_object(), *v;
-
-	for (; *names; names++)
-		if ((v = json_object_get(o, *names)))
-			json_object_set(kept, *names, v);
-	json_object_clear(o);
-	json_object_update(o, kept);
-	json_decref(kept);
+	return lease_live(&t->lock, b->reply->ans.now);
 }
 
-/* A whole number of seconds is exact enough. */
-static void round_up(json_t *o, const char *key)
+static void set_expiry(const struct briefing *b, json_t *o, const struct lock *lock)
 {
-	const json_t *v = json_object_get(o, key);
+	if (lock->expires_at)
+		json_object_set_new(
+			o, "expires_in",
+			json_integer(lean_seconds(lock->expires_at - b->reply->ans.now)));
+}
 
-	if (json_is_real(v))
-		json_object_set_new(o, key, json_integer((json_int_t)(json_real_value(v) + 0.999)));
+static void set_status(json_t *o, int64_t status)
+{
+	if (status) /* a lock of the whole queue has none */
+		json_object_set_new(o, "status", json_string(status_name(status)));
 }
 
 /* --- one task -------------------------------------------------------------------------------------- */
-
-static json_t *named_task(const struct task *t)
-{
-	json_t *o = json_object();
-
-	json_set_text(o, "id", t->id);
-	if (t->status) /* a lock of the whole queue has none */
-		json_object_set_new(o, "status", json_string(status_name(t->status)));
-	return o;
-}
 
 /* A long text is cut; *cuts says so. */
 static json_t *field_value(const struct field *f, const void *p, struct str *cuts, struct arena *a)
@@ -189,21 +217,15 @@ static json_t *field_value(const struct field *f, const void *p, struct str *cut
 
 static bool is_default(const struct field *f, const void *p)
 {
-	switch (f->kind) {
-	case FIELD_LIST:
+	if (f->kind == FIELD_LIST)
 		return !((const struct strs *)p)->n;
-	case FIELD_STR:
-	case FIELD_JSON:
+	if (f->kind == FIELD_STR || f->kind == FIELD_JSON)
 		return !((const struct str *)p)->n;
-	case FIELD_CLASS:
-		return *(const int64_t *)p == STANDARD;
-	default:
-		return !*(const int64_t *)p && strcmp(f->name, "priority") != 0;
-	}
+	return *(const int64_t *)p == (f->kind == FIELD_CLASS ? STANDARD : 0) &&
+	       strcmp(f->name, "priority") != 0;
 }
 
-/* mine: the answer grants its lock, which says the rest. */
-static json_t *whole_task(const struct task *t, int64_t now, bool mine, struct arena *a)
+json_t *lean_task(const struct briefing *b, const struct task *t, bool mine)
 {
 	static const char *const hidden[] = { "attempts",    "abandoned",  "agent_run",
 					      "created_at",  "updated_at", "started_at",
@@ -216,309 +238,205 @@ static json_t *whole_task(const struct task *t, int64_t now, bool mine, struct a
 	for (size_t i = 0; i < N_FIELDS; i++) {
 		const struct field *f = &field_table[i];
 		const void *p = field_of(f, t);
-		json_t *v;
 
-		if (f->shown == HIDDEN || is_default(f, p) || lean_name_in(f->name, hidden) ||
-		    (mine && lean_name_in(f->name, known)) ||
-		    (!t->status && f->shown == ALWAYS && f->kind != FIELD_STR))
-			continue;
-		v = field_value(f, p, &cuts, a);
-		if (v)
-			json_object_set_new(o, f->name, v);
+		if (f->shown != HIDDEN && !is_default(f, p) && !lean_name_in(f->name, hidden) &&
+		    !(mine && lean_name_in(f->name, known)) &&
+		    (t->status || f->shown != ALWAYS || f->kind == FIELD_STR))
+			json_object_set_new(o, f->name, field_value(f, p, &cuts, b->arena));
 	}
-	if (!mine && lease_live(&t->lock, now)) {
+	if (!mine && is_live(b, t)) {
 		json_set_text(o, "holder", t->lock.holder);
-		if (t->lock.expires_at)
-			set_seconds(o, "expires_in", t->lock.expires_at - now);
+		set_expiry(b, o, &t->lock);
 	}
 	if (cuts.n)
-		json_object_set_new(o, "cut",
-				    json_str(arena_printf(a, "%.*s; show id=%.*s full=true has all",
-							  STRF(cuts), STRF(t->id))));
+		json_set_text(o, "cut",
+			      arena_printf(b->arena, "%.*s; show id=%.*s full=true has all",
+					   STRF(cuts), STRF(t->id)));
 	return o;
 }
 
-static json_t *grant_row(const struct grant *g, int64_t now)
+json_t *lean_name(struct str id, int64_t status, struct str holder)
+{
+	json_t *o = json_object();
+
+	json_set_text(o, "id", id);
+	set_status(o, status);
+	json_set_text(o, "holder", holder);
+	return o;
+}
+
+json_t *lean_grant(const struct briefing *b, const struct grant *g)
 {
 	json_t *o = json_object();
 
 	json_object_set_new(o, "fence", json_integer(g->fence));
-	set_seconds(o, "expires_in", g->expires_at - now);
+	json_object_set_new(o, "expires_in",
+			    json_integer(lean_seconds(g->expires_at - b->reply->ans.now)));
 	return o;
 }
 
-static void lean_lock(json_t *lock)
+json_t *lean_lock(const struct briefing *b, const struct task *t)
 {
-	static const char *const shown[] = {
-		"holder", "fence", "live", "manual", "expires_in", NULL
-	};
+	json_t *o = json_object();
 
-	if (!json_is_object(lock))
-		return;
-	keep_only(lock, shown);
-	round_up(lock, "expires_in");
+	json_set_text(o, "holder", t->lock.holder);
+	json_object_set_new(o, "fence", json_integer(t->fence));
+	json_object_set_new(o, "live", json_boolean(is_live(b, t)));
+	if (t->lock.manual)
+		json_object_set_new(o, "manual", json_true());
+	set_expiry(b, o, &t->lock);
+	return o;
 }
 
 /* --- lists ----------------------------------------------------------------------------------------- */
 
-/* links: to other tasks, which is what the caller asked for. */
-static void lean_tasks(json_t *rows, size_t most, bool links, struct arena *a)
+static json_t *task_rows(const struct briefing *b, const struct task *t, size_t n)
 {
-	static const char *const plain[] = { "id", "status", "holder", "title", NULL },
-				 *const linked[] = { "id",      "status", "holder", "parent",
-						     "depends", "title",  NULL };
-	json_t *t;
+	bool links = b->tool == &cmd_tree || b->tool == &cmd_graph; /* the caller asked for them */
+	json_t *rows = json_array();
+
+	for (; n; n--, t++) {
+		json_t *o = lean_name(t->id, t->status, is_live(b, t) ? t->lock.holder : STR(""));
+
+		if (links) {
+			json_set_text(o, "parent", t->parent);
+			lean_add_texts(o, "depends", t->depends);
+		}
+		json_set_text(o, "title", t->title);
+		json_array_append_new(rows, o);
+	}
+	fit(rows, "title", ROWS, false, b->arena);
+	return rows;
+}
+
+json_t *lean_locks(const struct briefing *b, const struct task *t, size_t n, bool mine)
+{
+	json_t *rows = json_array();
+
+	for (; n; n--, t++) {
+		json_t *o = json_object();
+
+		json_set_text(o, t->status ? "task" : "lock", t->id);
+		set_status(o, t->status);
+		if (!mine)
+			json_set_text(o, "holder", t->lock.holder);
+		if (!is_live(b, t))
+			json_object_set_new(o, "live", json_false());
+		set_expiry(b, o, &t->lock);
+		if (t->status)
+			json_set_text(o, "title", t->title);
+		json_array_append_new(rows, o);
+	}
+	fit(rows, "title", ROWS, false, b->arena);
+	return rows;
+}
+
+/* past: the history of one task, not the log. */
+static json_t *event_rows(const struct briefing *b, const struct event *list, size_t n, bool past)
+{
+	json_t *rows = json_array();
+
+	for (size_t i = 0; i < n; i++) {
+		struct event e = list[i];
+		json_t *o;
+
+		if (!b->whole)
+			e.run = STR("");
+		if (!b->whole && past) {
+			e.cursor = e.task = STR("");
+			e.fence = 0;
+		}
+		o = event_json(&e, b->arena);
+		if (!b->whole && past)
+			json_object_del(o, "at");
+		json_array_append_new(rows, o);
+	}
+	return rows;
+}
+
+static void set_rows(json_t *o, const char *key, json_t *rows, size_t n)
+{
+	json_object_set_new(o, key, rows);
+	json_object_set_new(o, "count", json_integer((json_int_t)n));
+}
+
+/* The tasks around one that is shown. Their titles come last, as in every list. */
+static void fit_links(const struct briefing *b, json_t *rows)
+{
+	json_t *row, *title;
 	size_t i;
 
-	json_array_foreach(rows, i, t) {
-		if (json_is_true(json_object_get(json_object_get(t, "lock"), "live")))
-			json_object_set(t, "holder",
-					json_object_get(json_object_get(t, "lock"), "holder"));
-		if (!json_array_size(json_object_get(t, "depends")))
-			json_object_del(t, "depends");
-		keep_only(t, links ? linked : plain);
+	json_array_foreach(rows, i, row) {
+		title = json_incref(json_object_get(row, "title"));
+		json_object_del(row, "title");
+		json_object_set_new(row, "title", title);
 	}
-	fit(rows, "title", most, false, a);
+	fit(rows, "title", RELATED, false, b->arena);
 }
 
-/* mine: the caller holds them. */
-static void lean_locks(json_t *rows, bool mine, struct arena *a)
-{
-	static const char *const shown[] = { "task", "lock",       "status", "holder",
-					     "live", "expires_in", "title",  NULL };
-	json_t *l;
-	size_t i;
-
-	json_array_foreach(rows, i, l) {
-		keep_only(l, shown);
-		round_up(l, "expires_in");
-		if (json_is_true(json_object_get(l, "live")))
-			json_object_del(l, "live");
-		if (mine)
-			json_object_del(l, "holder");
-	}
-	fit(rows, "title", ROWS, false, a);
-}
-
-static bool lean_events(json_t *rows, size_t most, bool times, struct arena *a)
-{
-	static const char *const hidden[] = { "cursor", "at", NULL }, *const always[] = {
-		"run", "fence", "task", NULL
-	};
-	json_t *e;
-	size_t i;
-
-	json_array_foreach(rows, i, e) {
-		strip(e, times ? (const char *const[]){ "run", NULL } : always);
-		if (!times)
-			strip(e, hidden);
-	}
-	return fit(rows, "text", most, true, a);
-}
-
-/* --- comments, earlier attempts, changes by others -------------------------------------------------- */
-
-static bool lean_comments(json_t *rows, size_t most, struct arena *a)
-{
-	static const char *const shown[] = { "agent", "text", NULL };
-	bool cut = false;
-	json_t *e;
-	size_t i;
-
-	json_array_foreach(rows, i, e)
-		keep_only(e, shown);
-	json_array_foreach(rows, i, e)
-		cut |= cut_text(e, "text", most / 2, a);
-	return fit(rows, "text", most, true, a) || cut;
-}
-
-/* An operator changed the task or paused the queue. Returns whether a text was cut. */
-static bool lean_notices(json_t *o, struct arena *a)
-{
-	json_t *changed = json_object_get(o, "changed"), *paused = json_object_get(o, "paused");
-	bool cut;
-
-	json_object_del(changed, "at");
-	json_object_del(paused, "since");
-	cut = cut_text(changed, "reason", REASON_SHOWN, a);
-	return cut_text(paused, "reason", REASON_SHOWN / 2, a) || cut;
-}
-
-/* These texts share one limit; the latest ones count most. */
-static void lean_context(json_t *o, struct str id, struct arena *a)
-{
-	json_t *changed = json_object_get(o, "changed"), *back = json_object_get(o, "came_back"),
-	       *history = json_object_get(back, "history"),
-	       *comments = json_object_get(o, "comments");
-	size_t room, used;
-	bool cut = lean_notices(o, a);
-
-	cut |= cut_text(back, "why", REASON_SHOWN, a);
-	cut |= cut_text(back, "last_reason", REASON_SHOWN, a);
-	used = size(changed) + size(json_object_get(back, "why")) +
-	       size(json_object_get(back, "last_reason"));
-	room = used < CONTEXT ? CONTEXT - used : 0;
-	cut |= lean_events(history, room / 2, false, a);
-	used = size(history);
-	cut |= lean_comments(comments, used < room ? room - used : 0, a);
-	if (cut && id.n)
-		json_object_set_new(
-			o, "more",
-			json_str(arena_printf(a, "show id=%.*s full=true has the whole texts",
-					      STRF(id))));
-	if (!json_array_size(comments))
-		json_object_del(o, "comments");
-}
-
-/* --- the answer ------------------------------------------------------------------------------------ */
-
-static bool has_texts(const json_t *o)
-{
-	static const char *const lists[] = { "tasks",    "held",      "locks",      "events",
-					     "comments", "came_back", "candidates", "next",
-					     "changed",  "report",    "stats",      NULL };
-
-	if (json_object_get(json_object_get(o, "task"), "title"))
-		return true;
-	for (const char *const *name = lists; *name; name++) {
-		const json_t *v = json_object_get(o, *name);
-
-		if (json_array_size(v) || json_object_size(v))
-			return true;
-	}
-	return false;
-}
-
-/* The place of a member that brief.c fills in. */
-static void reserve(json_t *o, const char *key, bool wanted)
-{
-	if (wanted)
-		json_object_set_new(o, key, json_null());
-}
-
-static json_t *next_object(const struct answer *ans, struct arena *a)
-{
-	json_t *o;
-
-	if (!ans->next)
-		return json_null();
-	o = json_object();
-	json_object_set_new(o, "task", whole_task(ans->next, ans->now, true, a));
-	json_object_set_new(o, "lock",
-			    ans->next_lock ? grant_row(ans->next_lock, ans->now) : json_null());
-	reserve(o, "comments", ans->next->attempts > 1 && ans->n_events);
-	reserve(o, "came_back", ans->came_back);
-	return o;
-}
-
-/* Tasks and locks get only the members that a model needs. */
-static json_t *lean_task(const struct briefing *b, struct arena *a)
+void lean_lists(const struct briefing *b, json_t *o)
 {
 	const struct answer *ans = &b->reply->ans;
-	bool mine = brief_granted(ans),
-	     whole = mine || b->tool == &cmd_next || b->tool == &cmd_show;
-	json_t *o = json_object();
+	size_t n = ans->n_tasks;
+	json_t *rows;
 
-	json_object_set_new(o, "ok", json_boolean(reply_ok(b->reply)));
-	if (!reply_ok(b->reply))
-		return o;
-	if (ans->code != SUCCESS)
-		json_object_set_new(o, "code", json_string(result_name(ans->code)));
-	if (ans->task && whole)
-		json_object_set_new(o, "task", whole_task(ans->task, ans->now, mine, a));
-	else if (ans->task)
-		json_object_set_new(o, "task", named_task(ans->task));
-	reserve(o, "task", !ans->task && ans->code == NO_TASKS);
-	if (ans->lock)
-		json_object_set_new(o, "lock", grant_row(ans->lock, ans->now));
-	if (ans->has_next && !b->no_next)
-		json_object_set_new(o, "next", next_object(ans, a));
-	return o;
+	fit_links(b, json_object_get(o, "subtasks"));
+	fit_links(b, json_object_get(o, "depends_on"));
+	fit_links(b, json_object_get(o, "dependents"));
+	fit(json_object_get(o, "candidates"), "title", ROWS, false, b->arena);
+	switch (ans->kind) {
+	case ANSWER_TASKS:
+		rows = task_rows(b, ans->tasks, n);
+		set_rows(o, "tasks", rows, json_array_size(rows));
+		break;
+	case ANSWER_LOCKS:
+	case ANSWER_TYPED:
+		set_rows(o, "locks", lean_locks(b, ans->tasks, n, false), n);
+		break;
+	case ANSWER_EVENTS:
+		rows = event_rows(b, ans->events, ans->n_events, false);
+		fit(rows, "text", ROWS, true, b->arena);
+		set_rows(o, "events", rows, ans->n_events);
+		break;
+	case ANSWER_OVERVIEW:
+		json_object_set_new(o, "held", task_rows(b, ans->tasks, n));
+		break;
+	default:
+		break;
+	}
 }
 
-json_t *lean_begin(const struct briefing *b, struct arena *a)
+/* --- comments and earlier attempts ------------------------------------------------------------------- */
+
+json_t *lean_history(struct briefing *b)
 {
-	struct reply rest = *b->reply;
-	struct answer *ans = &rest.ans;
-	json_t *o = lean_task(b, a), *more;
-	bool fresh = brief_granted(ans) && ans->task->attempts <= 1;
+	const struct related *r = b->reply->ans.related;
+	json_t *rows = event_rows(b, r ? r->history : NULL, r ? r->n_history : 0, true);
 
-	if (ans->next || fresh)
-		ans->n_events = 0; /* brief.c adds the comments */
-	if (ans->next)
-		ans->came_back = NULL;
-	if (ans->kind != ANSWER_LOCK)
-		ans->task = NULL;
-	ans->next = NULL;
-	ans->lock = NULL;
-	ans->has_next = 0;
-	more = reply_json(&rest, a);
-	json_object_update_missing(o, more);
-	json_decref(more);
-	return o;
+	if (!b->whole) {
+		b->cut |= fit(rows, "text", b->room / 2, true, b->arena);
+		lean_spend(b, rows);
+	}
+	return rows;
 }
 
-/* A refusal is about a call, not about the task. */
-static void lean_error(json_t *o, struct arena *a)
-{
-	static const char *const shown[] = { "ok", "error", "changed", "paused", "warnings", NULL };
-	json_t *error = json_object_get(o, "error");
-
-	keep_only(o, shown);
-	json_object_del(error, "fault");
-	(void)lean_notices(o, a);
-	round_up(error, "wait");
-}
-
-static void lean_lists(json_t *o, const struct command *c, struct arena *a)
-{
-	/* of `status`: these are for the operator */
-	static const char *const people[] = { "people", "agents", "last_hour", NULL };
-	json_t *counts = json_object_get(o, "counts"), *v;
-	const char *key;
-	void *next;
-
-	lean_tasks(json_object_get(o, "tasks"), ROWS, c == &cmd_tree || c == &cmd_graph, a);
-	if (counts) /* of `status`: tasks; elsewhere held has locks */
-		lean_tasks(json_object_get(o, "held"), ROWS, false, a);
-	else
-		lean_locks(json_object_get(o, "held"), true, a);
-	lean_locks(json_object_get(o, "locks"), false, a);
-	lean_events(json_object_get(o, "events"), ROWS, true, a);
-	lean_tasks(json_object_get(o, "subtasks"), RELATED, false, a);
-	lean_tasks(json_object_get(o, "depends_on"), RELATED, false, a);
-	lean_tasks(json_object_get(o, "dependents"), RELATED, false, a);
-	for (const char *const *name = people; *name; name++)
-		json_object_del(o, *name);
-	json_object_del(o, "attempts"); /* of show: the comments and the status say most of it */
-	fit(json_object_get(o, "candidates"), "title", ROWS, false, a);
-	json_object_foreach_safe(counts, next, key, v)
-		if (!json_integer_value(v))
-			json_object_del(counts, key);
-}
-
-void lean(json_t *o, const struct briefing *b, struct arena *a)
+json_t *lean_comments(struct briefing *b)
 {
 	const struct answer *ans = &b->reply->ans;
-	json_t *next = json_object_get(o, "next");
+	json_t *rows = json_array();
 
-	if (ans->code == SUCCESS)
-		json_object_del(o, "code");
-	round_up(o, "wait");
-	if (json_object_get(o, "error")) {
-		lean_error(o, a);
-		return;
+	for (size_t i = 0; i < ans->n_events; i++) {
+		json_t *o = json_object();
+
+		json_set_text(o, "agent", ans->events[i].agent);
+		json_set_text(o, "text", lean_cut(b, ans->events[i].text, b->room / 2));
+		json_array_append_new(rows, o);
 	}
-	if (ans->kind == ANSWER_LOCK)
-		lean_lock(json_object_get(o, "lock"));
-	lean_context(o, json_get(json_object_get(o, "task"), "id"), a);
-	if (json_is_object(next))
-		lean_context(next, ans->next->id, a);
-	lean_lists(o, b->tool, a);
-	lean_strip(json_object_get(o, "emergency"));
-	if (has_texts(o))
-		json_object_set_new(o, "untrusted", json_string(UNTRUSTED));
+	b->cut |= fit(rows, "text", b->room, true, b->arena);
+	return rows;
 }
+
+/* --- whole objects ------------------------------------------------------------------------------------ */
 
 void lean_strip(json_t *o)
 {
@@ -532,7 +450,8 @@ void lean_strip(json_t *o)
 	const char *key;
 	size_t i;
 
-	strip(o, hidden);
+	for (const char *const *name = hidden; *name; name++)
+		json_object_del(o, *name);
 	if (json_object_get(o, "id") && json_object_get(o, "is_locked"))
 		json_object_del(o, "lock"); /* lock_holder and lock_expires_at say it */
 	json_object_foreach(o, key, v)

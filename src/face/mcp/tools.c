@@ -11,7 +11,7 @@
  *     its output          .gives; the type of each member is in schema.c
  *   the brief that comes with a lock                                    brief.c
  *   hints after a refusal                                               advice.c
- *   the answer: lean.c leaves the members that a model needs, brief.c makes the text from them
+ *   the answer: lean.c makes its parts, brief.c puts them together and makes the text from them
  * schema.c makes the tool's entry in tools/list from them.
  */
 #include "face/mcp/mcp.h"
@@ -198,6 +198,7 @@ static void show(const struct mcp_call *c, struct attempt *t, struct arena *a)
 	struct briefing b = { .m = c->m,
 			      .tool = t->tool,
 			      .reply = r,
+			      .arena = a,
 			      .full = t->full,
 			      .paged = is_paged(t->tool),
 			      .skipped = t->skipped };
@@ -205,10 +206,9 @@ static void show(const struct mcp_call *c, struct attempt *t, struct arena *a)
 
 	if (host && host->called)
 		host->called(host->ctx, c->via, t->tool, r->ans.code);
-	o = brief_json(&b, a);
-	mcp_reply(c,
-		  json_pack("{s:[{s:s, s:o}], s:o, s:b}", "content", "type", "text", "text",
-			    brief_text(&b, o, a), "structuredContent", o, "isError", !reply_ok(r)));
+	o = brief_json(&b);
+	mcp_reply(c, json_pack("{s:[{s:s, s:o}], s:o, s:b}", "content", "type", "text", "text",
+			       brief_text(&b, o), "structuredContent", o, "isError", !reply_ok(r)));
 	reply_free(r);
 	c->m->news = (struct strs){ 0 };
 	arena_free(&c->m->told);
