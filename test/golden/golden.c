@@ -1,6 +1,6 @@
 /*
- * The bytes and the JSON of every record, event, request, answer, frame, memo and history line, with all members and
- * with as few as possible. They stand in forms.txt: stores keep these bytes, and other versions of pawl read them. A
+ * The bytes and the JSON of every record, event, request, answer, frame, memo, history line and backup, with all members
+ * and with as few as possible. They stand in forms.txt: stores keep these bytes, and other versions of pawl read them. A
  * packed form also unpacks to a value that packs to the same bytes.
  *
  * golden FILE compares; golden FILE --write makes the file. A field that is new gets a higher tag, so it changes
@@ -29,6 +29,7 @@
 #include "queue/act.h"
 #include "queue/frame.h"
 #include "store/git/git.h"
+#include "transfer/backup.h"
 
 #define COUNT(t) (sizeof(t) / sizeof((t)[0]))
 #define NOW INT64_C(1700000000000)
@@ -686,6 +687,61 @@ static void histories(void)
 	unlink(file);
 }
 
+/* --- backups --------------------------------------------------------------------------------------- */
+
+static int64_t fixed_wall(void)
+{
+	return NOW;
+}
+
+/* A task, a task that was removed, the answer to a request id, and their events. */
+static void fill_queue(struct queue *q)
+{
+	struct request create = { .op = OP_CREATE }, remove = { .op = OP_REMOVE };
+	struct answer ans = { 0 };
+
+	GIVE(&create, agent, STR("ann"));
+	GIVE(&create, title, STR("x"));
+	GIVE(&create, request_id, STR("one"));
+	queue_call(q, &create, &ans, &mem);
+	assert_int_equal(ans.code, SUCCESS);
+	GIVE(&create, request_id, STR("two"));
+	queue_call(q, &create, &ans, &mem);
+	assert_int_equal(ans.code, SUCCESS);
+	GIVE(&remove, agent, STR("ann"));
+	GIVE(&remove, id, ans.task->id);
+	queue_call(q, &remove, &ans, &mem);
+	assert_int_equal(ans.code, SUCCESS);
+}
+
+static void backups(void)
+{
+	struct queue_config config = { .uri = STR("mem:golden"),
+				       .policy = policy_default,
+				       .opt.wall = fixed_wall,
+				       .opt.who = STR("golden") };
+	char file[] = "/tmp/pawl-golden-XXXXXX";
+	struct buf b = BUF_MAX(MOST);
+	struct answer ans = { 0 };
+	struct backup made, back;
+	struct str bytes;
+	struct queue *q;
+
+	assert_int_equal(queue_open(&q, &config, STORE_CREATE, &ans, &mem), SUCCESS);
+	fill_queue(q);
+	assert_true(close(mkstemp(file)) == 0);
+	assert_int_equal(backup_write(q, file, &made, &ans, &mem), SUCCESS);
+	assert_int_equal(backup_open(&back, file, &ans, &mem), SUCCESS);
+	assert_true(made.records == back.records && made.lines == back.lines && back.tasks == 1 &&
+		    back.made_at == NOW);
+	backup_close(&back);
+	assert_int_equal(fs_read(&mem, file, MOST, &bytes), 0);
+	buf_adds(&b, bytes);
+	put_bytes("backup", &b);
+	queue_close(q);
+	unlink(file);
+}
+
 /* --- the file -------------------------------------------------------------------------------------- */
 
 static struct str line_of(struct str *rest)
@@ -717,6 +773,7 @@ static void test_forms(void **state)
 	frames();
 	memos();
 	histories();
+	backups();
 	if (writing) {
 		f = fopen(path, "w");
 		assert_true(f && fwrite(out.p, out.n, 1, f) == 1 && fclose(f) == 0);
