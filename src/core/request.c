@@ -39,13 +39,12 @@ static const struct {
 #define KIND_LIST ARG_LIST, 0
 
 static const struct {
-	uint8_t tag, kind;
+	uint8_t kind;
 	uint32_t limit; /* bytes of a text */
 	const char *name;
 	size_t offset;
 } args[] = {
-#define ARG(tag, kind, name) \
-	[ARG_##name] = { tag, KIND_##kind, #name, offsetof(struct request, name) },
+#define ARG(tag, kind, name) [ARG_##name] = { KIND_##kind, #name, offsetof(struct request, name) },
 #include "core/request.def"
 #undef ARG
 };
@@ -74,22 +73,6 @@ unsigned op_flags(enum op op)
 enum arg_kind arg_kind(enum arg a)
 {
 	return (enum arg_kind)args[a].kind;
-}
-
-uint8_t arg_tag(enum arg a)
-{
-	return args[a].tag;
-}
-
-int arg_by_tag(int64_t tag)
-{
-	static const uint8_t arg_and_1[256] = {
-#define ARG(tag, kind, name) [tag] = ARG_##name + 1,
-#include "core/request.def"
-#undef ARG
-	};
-
-	return tag >= 0 && tag < 256 ? arg_and_1[tag] - 1 : -1;
 }
 
 const char *arg_name(enum arg a)

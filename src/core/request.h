@@ -64,8 +64,6 @@ struct request {
 
 enum arg_kind { ARG_STR, ARG_INT, ARG_LIST };
 enum arg_kind arg_kind(enum arg a);
-uint8_t arg_tag(enum arg a); /* its number in the packed form */
-int arg_by_tag(int64_t tag); /* -1: no argument has this number */
 const char *arg_name(enum arg a);
 void *arg_at(struct request *r, enum arg a);
 const void *arg_of(const struct request *r, enum arg a);

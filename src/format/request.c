@@ -2,98 +2,45 @@
 
 #include <errno.h>
 
-#include "format/pack.h"
+/* --- bytes ----------------------------------------------------------------------------------------- */
+
+#define KIND_NAME SHAPE_STR
+#define KIND_TITLE SHAPE_STR
+#define KIND_TEXT SHAPE_STR
+#define KIND_INT SHAPE_INT
+#define KIND_LIST SHAPE_LIST
 
 #define TAG_OP 255
-#define TAG_EMPTY 254 /* the tag of a list that is given, but empty */
+
+static const struct shape_member members[] = {
+	{ TAG_OP, SHAPE_ENUM, SHAPE_NEEDED, 0, OP_END, offsetof(struct request, op), 0, NULL },
+#define ARG(tag, kind, name) \
+	{ tag, KIND_##kind, SHAPE_GIVEN, 0, 0, offsetof(struct request, name), 0, NULL },
+#include "core/request.def"
+#undef ARG
+};
+
+static const uint8_t by_tag[UINT8_MAX + 1] = {
+	[TAG_OP] = 1,
+#define ARG(tag, kind, name) [tag] = ARG_##name + 2,
+#include "core/request.def"
+#undef ARG
+};
+
+static const struct shape request_shape = {
+	members, SHAPE_COUNT(members), 1, sizeof(struct request), offsetof(struct request, has),
+	by_tag
+};
 
 void request_pack(const struct request *r, struct buf *out)
 {
-	pack_int(out, TAG_OP, r->op);
-	for (int i = 0; i < ARG_END; i++) {
-		const void *p = arg_of(r, (enum arg)i);
-		const struct strs *list = p;
-
-		if (!((r->has >> i) & 1))
-			continue;
-		if (arg_kind((enum arg)i) == ARG_STR)
-			pack_str(out, arg_tag((enum arg)i), *(const struct str *)p);
-		else if (arg_kind((enum arg)i) == ARG_INT)
-			pack_int(out, arg_tag((enum arg)i), *(const int64_t *)p);
-		else if (!list->n)
-			pack_int(out, TAG_EMPTY, arg_tag((enum arg)i));
-		else
-			for (size_t k = 0; k < list->n; k++)
-				pack_str(out, arg_tag((enum arg)i), list->v[k]);
-	}
-}
-
-/* No other list shares the memory, so it may grow in place. */
-static void list_add(struct strs *list, struct str value, struct arena *a)
-{
-	list->v = arena_grow(a, list->v, list->n, sizeof(*list->v));
-	list->v[list->n++] = value;
-}
-
-static int unpack_arg(struct request *r, int i, struct str value, struct arena *a)
-{
-	void *p;
-
-	if (i < 0)
-		return 0; /* an argument of a newer pawl */
-	p = arg_at(r, (enum arg)i);
-	r->has |= UINT64_C(1) << i;
-	if (arg_kind((enum arg)i) == ARG_INT)
-		return unpack_int(value, p);
-	if (arg_kind((enum arg)i) == ARG_STR)
-		*(struct str *)p = value;
-	else
-		list_add(p, value, a);
-	return 0;
-}
-
-static int unpack_empty(struct request *r, struct str value)
-{
-	int64_t tag;
-	int i;
-
-	if (unpack_int(value, &tag))
-		return -EBADMSG;
-	i = arg_by_tag(tag);
-	if (i >= 0)
-		r->has |= UINT64_C(1) << i;
-	return 0;
-}
-
-static int unpack_op(struct request *r, struct str value)
-{
-	int64_t op;
-
-	if (unpack_int(value, &op) || op <= OP_NONE || op >= OP_END)
-		return -EBADMSG;
-	r->op = (enum op)op;
-	return 0;
+	shape_pack(&request_shape, SHAPE_ALL, r, out);
 }
 
 int request_unpack(struct str bytes, struct request *out, struct arena *a)
 {
-	struct unpack u = { bytes };
-	struct str value;
-	uint8_t tag;
-	int r;
-
 	*out = (struct request){ 0 };
-	while ((r = unpack_next(&u, &tag, &value)) > 0) {
-		if (tag == TAG_OP)
-			r = unpack_op(out, value);
-		else if (tag == TAG_EMPTY)
-			r = unpack_empty(out, value);
-		else
-			r = unpack_arg(out, arg_by_tag(tag), value, a);
-		if (r < 0)
-			return r;
-	}
-	return r < 0 || !out->op ? -EBADMSG : 0;
+	return shape_unpack(&request_shape, SHAPE_ALL, bytes, out, a) || !out->op ? -EBADMSG : 0;
 }
 
 /* --- the rules of a queue ------------------------------------------------------------------------- */

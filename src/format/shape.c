@@ -71,6 +71,8 @@ static void pack_member(const struct shape_member *m, const char *from, struct b
 		pack_number(m, *(const bool *)p, out);
 		break;
 	case SHAPE_LIST:
+		if (!list->n && m->when == SHAPE_GIVEN)
+			pack_int(out, SHAPE_EMPTY, m->tag);
 		for (size_t i = 0; i < list->n; i++)
 			pack_str(out, m->tag, list->v[i]);
 		break;
@@ -99,9 +101,13 @@ static bool is_in(const struct shape_member *m, unsigned parts)
 
 void shape_pack(const struct shape *s, unsigned parts, const void *from, struct buf *out)
 {
-	for (size_t i = 0; i < s->n; i++)
+	uint64_t given = s->given ? *(const uint64_t *)((const char *)from + s->given) : 0;
+
+	for (size_t i = 0; i < s->plain; i++)
 		if (is_in(&s->members[i], parts))
 			pack_member(&s->members[i], from, out);
+	for (; given; given &= given - 1)
+		pack_member(&s->members[s->plain + (size_t)__builtin_ctzll(given)], from, out);
 }
 
 /* --- in -------------------------------------------------------------------------------------------- */
@@ -124,6 +130,10 @@ static const struct shape_member *find(const struct shape *s, uint8_t tag, unsig
 {
 	size_t i = *at;
 
+	if (s->by_tag) {
+		*at = (size_t)s->by_tag[tag] - 1;
+		return s->by_tag[tag] ? &s->members[*at] : NULL;
+	}
 	for (size_t k = 0; k < s->n; k++) {
 		i = i + 1 < s->n ? i + 1 : 0;
 		if (s->members[i].tag == tag && is_in(&s->members[i], parts)) {
@@ -138,7 +148,7 @@ static size_t largest(const struct shape *s)
 {
 	size_t most = 0;
 
-	for (size_t i = 0; i < s->n; i++)
+	for (size_t i = 0; i < s->plain; i++)
 		if (s->members[i].of && s->members[i].kind >= SHAPE_ARRAY)
 			most = s->members[i].of->size > most ? s->members[i].of->size : most;
 	return most;
@@ -277,6 +287,27 @@ static int read_member(struct reading *r, const struct shape_member *m, struct s
 	}
 }
 
+static void give(const struct shape *s, size_t at, char *to)
+{
+	if (at >= s->plain)
+		*(uint64_t *)(to + s->given) |= UINT64_C(1) << (at - s->plain);
+}
+
+/* Skips a field of a newer pawl, unless it says that a list is given, but empty. */
+static int read_unknown(const struct shape *s, uint8_t tag, struct str value, char *to)
+{
+	size_t at = 0;
+	int64_t list;
+
+	if (!s->given || tag != SHAPE_EMPTY)
+		return 0;
+	if (unpack_int(value, &list))
+		return -EBADMSG;
+	if (list >= 0 && list <= UINT8_MAX && find(s, (uint8_t)list, SHAPE_ALL, &at))
+		give(s, at, to);
+	return 0;
+}
+
 static bool repeats(const struct shape_member *m)
 {
 	return m->kind == SHAPE_LIST || m->kind == SHAPE_ROW || m->kind >= SHAPE_ARRAY;
@@ -285,7 +316,7 @@ static bool repeats(const struct shape_member *m)
 /* Every needed member is there. An array beside another one has as many members, or none. */
 static int read_end(const struct reading *r, const char *to)
 {
-	for (size_t i = 0; i < r->shape->n; i++) {
+	for (size_t i = 0; i < r->shape->plain; i++) {
 		const struct shape_member *m = &r->shape->members[i];
 
 		if ((m->when == SHAPE_NEEDED && !r->seen[i]) ||
@@ -313,8 +344,12 @@ int shape_unpack(const struct shape *s, unsigned parts, struct str bytes, void *
 	while ((rc = unpack_next(&r.rest, &tag, &value)) > 0) {
 		const struct shape_member *m = find(s, tag, parts, &r.at);
 
-		if (!m)
+		if (!m) {
+			if (read_unknown(s, tag, value, to))
+				return -EBADMSG;
 			continue;
+		}
+		give(s, r.at, to);
 		if ((r.seen[r.at] && !repeats(m)) || read_member(&r, m, value, to))
 			return -EBADMSG;
 		r.seen[r.at]++;

@@ -28,8 +28,10 @@ enum shape_kind {
 	SHAPE_BESIDE /* an array beside another one, whose length it shares; NULL: there is none */
 };
 
-/* Packed only with a value; always; always, and bytes without it are refused. */
-enum shape_when { SHAPE_SOME, SHAPE_ALWAYS, SHAPE_NEEDED };
+/* Packed only with a value; always; always, and bytes without it are refused; if its bit is set, even without a value. */
+enum shape_when { SHAPE_SOME, SHAPE_ALWAYS, SHAPE_NEEDED, SHAPE_GIVEN };
+/* An empty list has no fields. If it is given, its tag stands under this one. */
+#define SHAPE_EMPTY 254
 
 struct shape_member {
 	uint8_t tag, kind, when;
@@ -41,7 +43,10 @@ struct shape_member {
 
 struct shape {
 	const struct shape_member *members;
-	size_t n, size; /* size: of the struct */
+	size_t n, plain; /* the first `plain` members are not SHAPE_GIVEN, the others are */
+	size_t size;     /* of the struct */
+	size_t given;    /* offset of a uint64_t: a bit for each SHAPE_GIVEN member, in order */
+	const uint8_t *by_tag; /* 1 + index of the member with a tag; NULL: search the list */
 };
 
 #define SHAPE_MEMBERS_MAX 96
@@ -50,9 +55,9 @@ struct shape {
 #define SHAPE_COUNT(list)                   \
 	(sizeof(list) / sizeof((list)[0]) + \
 	 0 * sizeof(char[sizeof(list) / sizeof((list)[0]) <= SHAPE_MEMBERS_MAX ? 1 : -1]))
-#define SHAPE_OF(list, type)                                   \
-	{                                                      \
-		(list), SHAPE_COUNT(list), sizeof(struct type) \
+#define SHAPE_OF(list, type)                                                               \
+	{                                                                                  \
+		(list), SHAPE_COUNT(list), SHAPE_COUNT(list), sizeof(struct type), 0, NULL \
 	}
 
 void shape_pack(const struct shape *s, unsigned parts, const void *from, struct buf *out);

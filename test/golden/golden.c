@@ -140,6 +140,11 @@ static struct event full_event(void)
 
 static struct request full_request(void)
 {
+	static const int tags[] = {
+#define ARG(tag, kind, name) tag,
+#include "core/request.def"
+#undef ARG
+	};
 	struct request rq = { .op = OP_UPDATE };
 
 	for (int i = 0; i < ARG_END; i++) {
@@ -148,9 +153,9 @@ static struct request full_request(void)
 		};
 		enum arg arg = (enum arg)i;
 
-		if (arg_tag(arg) > LAST_ARG)
+		if (tags[i] > LAST_ARG)
 			continue;
-		fill(arg_at(&rq, arg), kinds[arg_kind(arg)], arg_name(arg), arg_tag(arg));
+		fill(arg_at(&rq, arg), kinds[arg_kind(arg)], arg_name(arg), tags[i]);
 		rq.has |= UINT64_C(1) << i;
 	}
 	return rq;

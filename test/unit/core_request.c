@@ -149,6 +149,11 @@ static void newer_and_damaged(void **state)
 	pack_int(&b, 255, OP_SHOW);
 	pack_str(&b, 12, STR("no number"));
 	assert_int_equal(unpack(&b), -EBADMSG);
+	b = BUF_MAX(4096);
+	pack_int(&b, 255, OP_SHOW);
+	pack_str(&b, 1, STR("t1"));
+	pack_str(&b, 1, STR("t2")); /* only a list has two values */
+	assert_int_equal(unpack(&b), -EBADMSG);
 }
 
 static void truncated_and_garbage(void **state)
