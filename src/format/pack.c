@@ -66,17 +66,17 @@ void pack_wrap(struct buf *b, uint8_t tag, size_t at)
 
 int unpack_next(struct unpack *u, uint8_t *tag, struct str *value)
 {
+	struct str rest = u->rest; /* a local, since *tag could be a byte of *u to the compiler */
 	uint64_t n;
 
-	if (!u->rest.n)
+	if (!rest.n)
 		return 0;
-	*tag = (uint8_t)*u->rest.p++;
-	u->rest.n--;
-	if (get_varint(&u->rest, &n) || n > u->rest.n)
+	*tag = (uint8_t)*rest.p++;
+	rest.n--;
+	if (get_varint(&rest, &n) || n > rest.n)
 		return -EBADMSG;
-	*value = str_n(u->rest.p, (size_t)n);
-	u->rest.p += n;
-	u->rest.n -= (size_t)n;
+	*value = str_n(rest.p, (size_t)n);
+	u->rest = str_n(rest.p + n, rest.n - (size_t)n);
 	return 1;
 }
 

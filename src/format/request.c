@@ -27,10 +27,12 @@ static const uint8_t by_tag[UINT8_MAX + 1] = {
 #undef ARG
 };
 
-static const struct shape request_shape = {
-	members, SHAPE_COUNT(members), 1, sizeof(struct request), offsetof(struct request, has),
-	by_tag
-};
+static const struct shape request_shape = { .members = members,
+					    .n = SHAPE_COUNT(members),
+					    .plain = 1,
+					    .size = sizeof(struct request),
+					    .given = offsetof(struct request, has),
+					    .by_tag = by_tag };
 
 void request_pack(const struct request *r, struct buf *out)
 {

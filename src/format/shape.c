@@ -116,6 +116,7 @@ void shape_pack(const struct shape *s, unsigned parts, const void *from, struct 
 #define GROWTH_MAX 48
 #define GROWTH_FREE (64u << 10)
 #define MEMORY_MAX (1u << 30)
+#define FEW 64 /* bytes of at most 32 structs */
 
 struct reading {
 	const struct shape *shape;
@@ -125,23 +126,27 @@ struct reading {
 	uint32_t seen[SHAPE_MEMBERS_MAX]; /* how many fields of each member */
 };
 
-static const struct shape_member *find(const struct shape *s, uint8_t tag, unsigned parts,
-				       size_t *at)
+static const struct shape_member *search(const struct shape *s, uint8_t tag, unsigned parts,
+					 size_t *at)
 {
-	size_t i = *at;
+	const struct shape_member *m = s->members + *at + 1, *end = s->members + s->n;
 
-	if (s->by_tag) {
-		*at = (size_t)s->by_tag[tag] - 1;
-		return s->by_tag[tag] ? &s->members[*at] : NULL;
-	}
-	for (size_t k = 0; k < s->n; k++) {
-		i = i + 1 < s->n ? i + 1 : 0;
-		if (s->members[i].tag == tag && is_in(&s->members[i], parts)) {
-			*at = i;
-			return &s->members[i];
-		}
-	}
+	for (int lap = 0; lap < 2; lap++, end = s->members + *at + 1, m = s->members)
+		for (; m < end; m++)
+			if (m->tag == tag && is_in(m, parts)) {
+				*at = (size_t)(m - s->members);
+				return m;
+			}
 	return NULL; /* a field of a newer pawl, or of another part */
+}
+
+static inline const struct shape_member *find(const struct shape *s, uint8_t tag, unsigned parts,
+					      size_t *at)
+{
+	if (!s->by_tag)
+		return tag < s->least ? NULL : search(s, tag, parts, at);
+	*at = (size_t)s->by_tag[tag] - 1;
+	return s->by_tag[tag] ? &s->members[*at] : NULL;
 }
 
 static size_t largest(const struct shape *s)
@@ -164,7 +169,7 @@ static bool grows(const struct shape *s, struct str bytes)
 	struct str value;
 	uint8_t tag;
 
-	if (bytes.n / 2 * largest(s) <= limit)
+	if (bytes.n <= FEW || bytes.n / 2 * largest(s) <= limit)
 		return false;
 	while (sum <= limit && unpack_next(&u, &tag, &value) > 0) {
 		const struct shape_member *m = find(s, tag, SHAPE_ALL, &at);
@@ -293,14 +298,12 @@ static void give(const struct shape *s, size_t at, char *to)
 		*(uint64_t *)(to + s->given) |= UINT64_C(1) << (at - s->plain);
 }
 
-/* Skips a field of a newer pawl, unless it says that a list is given, but empty. */
-static int read_unknown(const struct shape *s, uint8_t tag, struct str value, char *to)
+/* A list is given, but empty. */
+static int read_empty(const struct shape *s, struct str value, char *to)
 {
 	size_t at = 0;
 	int64_t list;
 
-	if (!s->given || tag != SHAPE_EMPTY)
-		return 0;
 	if (unpack_int(value, &list))
 		return -EBADMSG;
 	if (list >= 0 && list <= UINT8_MAX && find(s, (uint8_t)list, SHAPE_ALL, &at))
@@ -345,7 +348,7 @@ int shape_unpack(const struct shape *s, unsigned parts, struct str bytes, void *
 		const struct shape_member *m = find(s, tag, parts, &r.at);
 
 		if (!m) {
-			if (read_unknown(s, tag, value, to))
+			if (s->given && tag == SHAPE_EMPTY && read_empty(s, value, to))
 				return -EBADMSG;
 			continue;
 		}

@@ -47,6 +47,7 @@ struct shape {
 	size_t size;     /* of the struct */
 	size_t given;    /* offset of a uint64_t: a bit for each SHAPE_GIVEN member, in order */
 	const uint8_t *by_tag; /* 1 + index of the member with a tag; NULL: search the list */
+	uint8_t least;         /* smaller tags are of another struct in the same bytes */
 };
 
 #define SHAPE_MEMBERS_MAX 96
@@ -55,10 +56,11 @@ struct shape {
 #define SHAPE_COUNT(list)                   \
 	(sizeof(list) / sizeof((list)[0]) + \
 	 0 * sizeof(char[sizeof(list) / sizeof((list)[0]) <= SHAPE_MEMBERS_MAX ? 1 : -1]))
-#define SHAPE_OF(list, type)                                                               \
-	{                                                                                  \
-		(list), SHAPE_COUNT(list), SHAPE_COUNT(list), sizeof(struct type), 0, NULL \
+#define SHAPE_AMONG(list, type, least)                                                            \
+	{                                                                                         \
+		(list), SHAPE_COUNT(list), SHAPE_COUNT(list), sizeof(struct type), 0, NULL, least \
 	}
+#define SHAPE_OF(list, type) SHAPE_AMONG(list, type, 0)
 
 void shape_pack(const struct shape *s, unsigned parts, const void *from, struct buf *out);
 /* Sets the members that `bytes` has. Strings point into `bytes`, other memory is from `a`. 0, or -EBADMSG. */
