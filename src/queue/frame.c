@@ -14,9 +14,6 @@
 #include "format/task.h"
 
 #define ONE_MAX (64u << 20)
-#define TAG_CALL 251  /* id of a change */
-#define TAG_PASS 252  /* kind and token of a lock of the whole queue */
-#define TAG_UNDER 253 /* these are unknown tags to request_unpack(), which skips them */
 
 static void put_length(char *p, size_t n)
 {
@@ -121,46 +118,43 @@ static int unpack_pass(struct str bytes, struct str *pass)
 	return 0;
 }
 
-static int unpack_extra(struct str bytes, struct frame_extra *x)
-{
-	struct unpack u = { bytes };
-	struct str value;
-	uint8_t tag;
-	int r;
-
-	while ((r = unpack_next(&u, &tag, &value)) > 0) {
-		if (tag == TAG_PASS)
-			r = unpack_pass(value, x->pass);
-		else if (tag == TAG_CALL)
-			x->call = value;
-		else if (tag == TAG_UNDER)
-			r = unpack_int(value, &x->under);
-		if (r < 0)
-			break;
-	}
-	return r;
-}
-
 /* --- requests and answers ------------------------------------------------------------------------ */
+
+/* An extra with its packed passes. No argument of a request has these tags. */
+struct packed_extra {
+	struct frame_extra x;
+	struct strs passes;
+};
+
+#define EXTRA_PASS 252
+static const struct shape_member extra_members[] = {
+	{ 251, SHAPE_STR, .offset = offsetof(struct packed_extra, x.call) },
+	{ 253, SHAPE_INT, .offset = offsetof(struct packed_extra, x.under) },
+	{ EXTRA_PASS, SHAPE_LIST, .offset = offsetof(struct packed_extra, passes) },
+};
+static const struct shape extra_shape = SHAPE_AMONG(extra_members, packed_extra, 251);
 
 void frame_request(struct buf *b, const struct request *rq, const struct frame_extra *x)
 {
 	struct buf one = BUF_MAX(ONE_MAX);
 
 	request_pack(rq, &one);
-	if (x->call.n)
-		pack_str(&one, TAG_CALL, x->call);
-	if (x->under)
-		pack_int(&one, TAG_UNDER, x->under);
-	pack_passes(&one, TAG_PASS, x->pass);
+	shape_pack(&extra_shape, SHAPE_ALL, &(struct packed_extra){ .x = *x }, &one);
+	pack_passes(&one, EXTRA_PASS, x->pass);
 	add_and_free(b, &one);
 }
 
 int frame_request_open(struct str one, struct request *rq, struct frame_extra *x, struct arena *a)
 {
-	*x = (struct frame_extra){ 0 };
-	if (request_unpack(one, rq, a) || unpack_extra(one, x) < 0 || x->under < 0)
+	struct packed_extra p = { 0 };
+
+	if (request_unpack(one, rq, a) || shape_unpack(&extra_shape, SHAPE_ALL, one, &p, a) ||
+	    p.x.under < 0)
 		return -EBADMSG;
+	for (size_t i = 0; i < p.passes.n; i++)
+		if (unpack_pass(p.passes.v[i], p.x.pass))
+			return -EBADMSG;
+	*x = p.x;
 	return 0;
 }
 

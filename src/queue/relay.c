@@ -4,7 +4,6 @@
  */
 #include <errno.h>
 
-#include "format/pack.h"
 #include "base/os.h"
 #include "base/secret.h"
 #include "core/check.h"
@@ -12,13 +11,25 @@
 #include "format/answer.h"
 #include "format/request.h"
 
-/* Tags that no argument of a request uses. */
-enum {
-	TAG_PROOF = 200,
-	TAG_FRESH = 201,
-	TAG_POLICY = 199,
-	TAG_PASS = 203 /* plus enum typed */
+/* Tags that no argument of a request uses: request_unpack() skips them. */
+#define ROW(tag, kind, when, member, ...)                                                \
+	{                                                                                \
+		tag, SHAPE_##kind, SHAPE_##when, .offset = offsetof(struct act, member), \
+						 ##__VA_ARGS__                           \
+	}
+#define PASS(kind) ROW(203 + TYPED_##kind, STR, SOME, pass[TYPED_##kind])
+
+static const struct shape_member members[] = {
+	ROW(200, STR, ALWAYS, call.proof),
+	ROW(201, STR, ALWAYS, call.fresh),
+	ROW(199, ONE, NEEDED, call.policy, .of = &policy_shape),
+	PASS(WRITE),
+	PASS(BATCH),
+	PASS(CONFIG),
+	PASS(MAINTENANCE),
+	PASS(SYNC),
 };
+static const struct shape act_shape = SHAPE_AMONG(members, act, 199);
 
 #define TOKENS (UINT64_C(1) << ARG_token | UINT64_C(1) << ARG_new_token)
 
@@ -26,7 +37,6 @@ static void pack(const struct change *c, struct buf *out)
 {
 	const struct act *w = c->ctx;
 	struct request rq;
-	size_t at;
 
 	/* The owner must run it if it is not a call, if its role must be checked, or if its answer has a brief, which
 	 * seldom fits into a slot. */
@@ -35,39 +45,9 @@ static void pack(const struct change *c, struct buf *out)
 		return;
 	}
 	rq = *w->call.rq;
-	pack_str(out, TAG_PROOF, w->call.proof);
-	pack_str(out, TAG_FRESH, w->call.fresh);
-	at = out->n;
-	shape_pack(&policy_shape, SHAPE_ALL, w->call.policy, out);
-	pack_wrap(out, TAG_POLICY, at);
-	for (int k = TYPED_WRITE; k < TYPED_END; k++)
-		if (w->pass[k].n)
-			pack_str(out, (uint8_t)(TAG_PASS + k), w->pass[k]);
+	shape_pack(&act_shape, SHAPE_ALL, w, out);
 	rq.has &= ~TOKENS;
 	request_pack(&rq, out);
-}
-
-static int unpack_own(struct str bytes, struct act *w, struct policy *p, struct arena *a)
-{
-	struct unpack u = { bytes };
-	struct str value;
-	bool has_policy = false;
-	uint8_t tag;
-	int r;
-
-	while ((r = unpack_next(&u, &tag, &value)) > 0) {
-		if (tag == TAG_PROOF)
-			w->call.proof = value;
-		else if (tag == TAG_FRESH)
-			w->call.fresh = value;
-		else if (tag == TAG_POLICY) {
-			has_policy = true;
-			if (shape_unpack(&policy_shape, SHAPE_ALL, value, p, a))
-				return -EBADMSG;
-		} else if (tag > TAG_PASS && tag < TAG_PASS + TYPED_END)
-			w->pass[tag - TAG_PASS] = value;
-	}
-	return r < 0 || !has_policy || !policy_sane(p) ? -EBADMSG : 0;
 }
 
 static bool is_hash(struct str s)
@@ -88,18 +68,17 @@ static bool hashes(const struct act *w)
 static int adopt(struct str bytes, struct change *out, struct arena *a)
 {
 	struct act *w = arena_new(a, struct act);
-	struct policy *p = arena_new(a, struct policy);
 	struct request *rq = arena_new(a, struct request);
 
-	if (unpack_own(bytes, w, p, a) || !hashes(w) || request_unpack(bytes, rq, a))
+	if (shape_unpack(&act_shape, SHAPE_ALL, bytes, w, a) || !policy_sane(w->call.policy) ||
+	    !hashes(w) || request_unpack(bytes, rq, a))
 		return -EBADMSG;
 	rq->has &= ~TOKENS;
 	rq->token = rq->new_token = STR("");
 	if (w->call.fresh.n)
 		GIVE(rq, new_token, STR("its owner's"));
-	if (op_flags(rq->op) & OP_READS || request_fault(rq, p, a))
+	if (op_flags(rq->op) & OP_READS || request_fault(rq, w->call.policy, a))
 		return -EBADMSG;
-	w->call.policy = p;
 	w->call.rq = rq;
 	w->ans = arena_new(a, struct answer);
 	w->call.arena = a;
