@@ -7,7 +7,7 @@
 
 #include "base/beneath.h"
 #include "base/fs.h"
-#include "format/pack.h"
+#include "format/shape.h"
 #include "base/secret.h"
 #include "base/when.h"
 #include "transfer/target.h"
@@ -17,18 +17,40 @@
 #define ITEM_MAX (UINT64_C(1) << 30)
 
 enum { KIND_RECORD = 'r', KIND_LINE = 'l', KIND_END = 'e' };
-enum {
-	B_KEY = 1,
-	B_HOT = 2,
-	B_BODY = 3,
-	B_LANE = 4,
-	B_ELIGIBLE = 5,
-	B_AT = 6,
-	B_DATA = 7,
-	B_RECORDS = 8,
-	B_LINES = 9,
-	B_TASKS = 10
+
+/* The parts of an item: of a record, of a record that is not a task, of an entry of the log. */
+enum { RECORD = 1, OTHER = 2, LINE = 4 };
+
+#define ITEM(tag, kind, part, member)                                                            \
+	{                                                                                        \
+		tag, SHAPE_##kind, SHAPE_ALWAYS, part, 0, offsetof(struct item, member), 0, NULL \
+	}
+
+static const struct shape_member item_members[] = {
+	ITEM(1, STR, RECORD, rec.key),
+	ITEM(2, STR, RECORD, rec.hot),
+	ITEM(3, STR, RECORD, rec.body),
+	ITEM(4, ENUM, OTHER, rec.ix.lane),
+	ITEM(5, INT, OTHER, rec.ix.eligible_at),
+	ITEM(1, STR, LINE, entry.key),
+	ITEM(6, INT, LINE, entry.at),
+	ITEM(7, STR, LINE, entry.data),
 };
+static const struct shape item_shape = SHAPE_OF(item_members, item);
+
+/* The last item. */
+struct totals {
+	int64_t made_at, records, lines, tasks;
+};
+
+#define TOTAL(tag, member)                                                                   \
+	{                                                                                    \
+		tag, SHAPE_INT, SHAPE_ALWAYS, 0, 0, offsetof(struct totals, member), 0, NULL \
+	}
+
+static const struct shape_member totals_members[] = { TOTAL(6, made_at), TOTAL(8, records),
+						      TOTAL(9, lines), TOTAL(10, tasks) };
+static const struct shape totals_shape = SHAPE_OF(totals_members, totals);
 
 struct head {
 	uint8_t kind;
@@ -67,33 +89,20 @@ static int put_item(struct writing *w, uint8_t kind, const struct buf *b)
 	return r ? r : put(w, b->p, b->n);
 }
 
-static void pack_record(struct buf *b, const struct record *r)
-{
-	pack_str(b, B_KEY, r->key);
-	pack_str(b, B_HOT, r->hot);
-	pack_str(b, B_BODY, r->body);
-	if (!r->ix.status) {
-		pack_int(b, B_LANE, r->ix.lane);
-		pack_int(b, B_ELIGIBLE, r->ix.eligible_at);
-	}
-}
-
 static int write_item(void *ctx, const struct item *it)
 {
 	struct writing *w = ctx;
 	struct buf b = BUF_MAX(ITEM_MAX);
 	int r;
 
-	if (it->line) {
-		pack_str(&b, B_KEY, it->entry.key);
-		pack_int(&b, B_AT, it->entry.at);
-		pack_str(&b, B_DATA, it->entry.data);
-		w->b->lines++;
-	} else {
-		pack_record(&b, &it->rec);
-		w->b->records++;
-		w->b->tasks += it->rec.ix.status != 0;
-	}
+	w->b->lines += it->line;
+	w->b->records += !it->line;
+	w->b->tasks += !it->line && it->rec.ix.status;
+	shape_pack(&item_shape,
+		   it->line            ? LINE
+		   : it->rec.ix.status ? RECORD
+				       : RECORD | OTHER,
+		   it, &b);
 	r = b.full ? -EFBIG : put_item(w, it->line ? KIND_LINE : KIND_RECORD, &b);
 	buf_free(&b);
 	return r;
@@ -101,14 +110,13 @@ static int write_item(void *ctx, const struct item *it)
 
 static int write_end(struct writing *w)
 {
+	struct totals t = { w->b->made_at, (int64_t)w->b->records, (int64_t)w->b->lines,
+			    w->b->tasks };
 	struct buf b = BUF_MAX(1000);
 	unsigned char hash[HASH_LEN];
 	int r;
 
-	pack_int(&b, B_AT, w->b->made_at);
-	pack_int(&b, B_RECORDS, (int64_t)w->b->records);
-	pack_int(&b, B_LINES, (int64_t)w->b->lines);
-	pack_int(&b, B_TASKS, w->b->tasks);
+	shape_pack(&totals_shape, SHAPE_ALL, &t, &b);
 	r = put_item(w, KIND_END, &b);
 	buf_free(&b);
 	digest_end(&w->digest, hash);
@@ -271,33 +279,10 @@ static int read_item(struct backup *b, uint8_t *kind, struct str *bytes, struct 
 	return 0;
 }
 
-static int unpack_item(struct str bytes, struct item *out)
+static int unpack_item(uint8_t kind, struct str bytes, struct item *out)
 {
-	struct unpack u = { bytes };
-	struct str value;
-	int64_t n;
-	uint8_t tag;
-	int r;
-
-	while ((r = unpack_next(&u, &tag, &value)) > 0) {
-		if (tag == B_KEY)
-			out->rec.key = out->entry.key = value;
-		else if (tag == B_HOT)
-			out->rec.hot = value;
-		else if (tag == B_BODY)
-			out->rec.body = value;
-		else if (tag == B_DATA)
-			out->entry.data = value;
-		else if (unpack_int(value, &n))
-			return -EBADMSG;
-		else if (tag == B_AT)
-			out->entry.at = n;
-		else if (tag == B_LANE)
-			out->rec.ix.lane = (int)n;
-		else if (tag == B_ELIGIBLE)
-			out->rec.ix.eligible_at = n;
-	}
-	return r;
+	out->line = kind == KIND_LINE;
+	return shape_unpack(&item_shape, out->line ? LINE : RECORD | OTHER, bytes, out, NULL);
 }
 
 int backup_next(void *backup, struct item *out, struct arena *a)
@@ -309,8 +294,7 @@ int backup_next(void *backup, struct item *out, struct arena *a)
 
 	if (r || kind == KIND_END)
 		return r ? r : 1;
-	out->line = kind == KIND_LINE;
-	return unpack_item(bytes, out);
+	return unpack_item(kind, bytes, out);
 }
 
 static enum result refuse(struct answer *ans, const char *path, const char *what, const char *hint,
@@ -339,27 +323,14 @@ static enum result check_first_line(struct backup *b, const char *path, struct a
 
 static int read_end(struct backup *b, struct str bytes)
 {
-	struct unpack u = { bytes };
-	struct str value;
-	int64_t n, records = 0, lines = 0;
-	uint8_t tag;
-	int r;
+	struct totals t = { 0 };
 
-	while ((r = unpack_next(&u, &tag, &value)) > 0) {
-		if (unpack_int(value, &n))
-			return -EBADMSG;
-		if (tag == B_AT)
-			b->made_at = n;
-		else if (tag == B_RECORDS)
-			records = n;
-		else if (tag == B_LINES)
-			lines = n;
-		else if (tag == B_TASKS)
-			b->tasks = n;
-	}
-	if (b->tasks < 0 || b->tasks > records || b->made_at < 0)
+	if (shape_unpack(&totals_shape, SHAPE_ALL, bytes, &t, NULL) || t.tasks < 0 ||
+	    t.tasks > t.records || t.made_at < 0)
 		return -EBADMSG;
-	return r || (size_t)records != b->records || (size_t)lines != b->lines ? -EBADMSG : 0;
+	b->made_at = t.made_at;
+	b->tasks = t.tasks;
+	return (size_t)t.records != b->records || (size_t)t.lines != b->lines ? -EBADMSG : 0;
 }
 
 /* The checksum covers all bytes before it. */
@@ -399,7 +370,7 @@ static int check_items(struct backup *b)
 			r = read_end(b, bytes);
 		else if (!r)
 			r = (kind == KIND_RECORD && !b->lines) || kind == KIND_LINE
-				    ? unpack_item(bytes, &it)
+				    ? unpack_item(kind, bytes, &it)
 				    : -EBADMSG;
 		b->records += kind == KIND_RECORD;
 		b->lines += kind == KIND_LINE;
