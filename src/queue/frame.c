@@ -326,7 +326,7 @@ static const struct shape_member parcel_members[] = {
 	{ 3, SHAPE_ARRAY, .offset = offsetof(struct parcel, comments),
 	  .count = offsetof(struct parcel, n_comments), .of = &event_shape },
 };
-static const struct shape parcel_shape = SHAPE_OF(parcel_members, parcel);
+const struct shape parcel_shape = SHAPE_OF(parcel_members, parcel);
 
 void frame_parcel(struct buf *b, const struct parcel *p)
 {

@@ -5,6 +5,7 @@
 #ifndef QUEUE_FRAME_H
 #define QUEUE_FRAME_H
 
+#include "format/shape.h"
 #include "queue/prospects.h"
 #include "queue/transfer.h"
 
@@ -67,6 +68,7 @@ struct frame_bulk {
 void frame_bulk(struct buf *b, const struct frame_bulk *h);
 int frame_bulk_open(struct str one, struct frame_bulk *h);
 
+extern const struct shape parcel_shape;
 void frame_parcel(struct buf *b, const struct parcel *p);
 int frame_parcel_open(struct str one, struct parcel *p, struct arena *a);
 void frame_item(struct buf *b, const struct item *it);
