@@ -116,16 +116,17 @@ void shape_pack(const struct shape *s, unsigned parts, const void *from, struct 
 #define GROWTH_MAX 48
 #define GROWTH_FREE (64u << 10)
 #define MEMORY_MAX (1u << 30)
-#define FEW 64 /* bytes of at most 32 structs */
 
 struct reading {
 	const struct shape *shape;
 	struct unpack rest;
 	struct arena *arena;
-	size_t at; /* the member of the last field: the next one is likely to follow it */
+	size_t room; /* for the structs that the members point to */
+	size_t at;   /* the member of the last field: the next one is likely to follow it */
 	uint32_t seen[SHAPE_MEMBERS_MAX]; /* how many fields of each member */
 };
 
+/* NULL: a field of a newer pawl, or of another part. */
 static const struct shape_member *search(const struct shape *s, uint8_t tag, unsigned parts,
 					 size_t *at)
 {
@@ -137,7 +138,7 @@ static const struct shape_member *search(const struct shape *s, uint8_t tag, uns
 				*at = (size_t)(m - s->members);
 				return m;
 			}
-	return NULL; /* a field of a newer pawl, or of another part */
+	return NULL;
 }
 
 static inline const struct shape_member *find(const struct shape *s, uint8_t tag, unsigned parts,
@@ -147,36 +148,6 @@ static inline const struct shape_member *find(const struct shape *s, uint8_t tag
 		return tag < s->least ? NULL : search(s, tag, parts, at);
 	*at = (size_t)s->by_tag[tag] - 1;
 	return s->by_tag[tag] ? &s->members[*at] : NULL;
-}
-
-static size_t largest(const struct shape *s)
-{
-	size_t most = 0;
-
-	for (size_t i = 0; i < s->plain; i++)
-		if (s->members[i].of && s->members[i].kind >= SHAPE_ARRAY)
-			most = s->members[i].of->size > most ? s->members[i].of->size : most;
-	return most;
-}
-
-/* Would the bytes need far more memory than pawl's own do? */
-static bool grows(const struct shape *s, struct str bytes)
-{
-	const size_t most = GROWTH_FREE + GROWTH_MAX * bytes.n;
-	const size_t limit = most < MEMORY_MAX ? most : MEMORY_MAX;
-	struct unpack u = { bytes };
-	size_t sum = 0, at = 0;
-	struct str value;
-	uint8_t tag;
-
-	if (bytes.n <= FEW || bytes.n / 2 * largest(s) <= limit)
-		return false;
-	while (sum <= limit && unpack_next(&u, &tag, &value) > 0) {
-		const struct shape_member *m = find(s, tag, SHAPE_ALL, &at);
-
-		sum += m && m->of ? m->of->size : 0;
-	}
-	return sum > limit;
 }
 
 /* This field and those with the same tag that follow. */
@@ -191,7 +162,7 @@ static size_t count_tag(struct unpack u, uint8_t tag)
 	return n;
 }
 
-static int read_number(const struct shape_member *m, struct str value, int64_t *out)
+static inline int read_number(const struct shape_member *m, struct str value, int64_t *out)
 {
 	int64_t n;
 
@@ -244,12 +215,15 @@ static int read_row(struct reading *r, const struct shape_member *m, struct str 
 static int read_struct(struct reading *r, const struct shape_member *m, struct str value, void *p)
 {
 	uint32_t i = r->seen[r->at];
-	bool array = m->kind >= SHAPE_ARRAY;
 	char *first = i ? pointer_at(p) : NULL;
 
 	if (!i) {
-		first = arena_alloc_array(r->arena, m->of->size,
-					  array ? count_tag(r->rest, m->tag) : 1);
+		size_t n = m->kind >= SHAPE_ARRAY ? count_tag(r->rest, m->tag) : 1;
+
+		if (n > r->room / m->of->size)
+			return -EBADMSG;
+		r->room -= n * m->of->size;
+		first = arena_alloc_array(r->arena, m->of->size, n);
 		memcpy(p, &first, sizeof(first));
 	}
 	return shape_unpack(m->of, SHAPE_ALL, value, first + i * m->of->size, r->arena);
@@ -342,8 +316,9 @@ int shape_unpack(const struct shape *s, unsigned parts, struct str bytes, void *
 	r.arena = a;
 	r.at = s->n - 1;
 	memset(r.seen, 0, s->n * sizeof(*r.seen));
-	if (grows(s, bytes))
-		return -EBADMSG;
+	r.room = bytes.n < (MEMORY_MAX - GROWTH_FREE) / GROWTH_MAX
+			 ? GROWTH_FREE + GROWTH_MAX * bytes.n
+			 : MEMORY_MAX;
 	while ((rc = unpack_next(&r.rest, &tag, &value)) > 0) {
 		const struct shape_member *m = find(s, tag, parts, &r.at);
 

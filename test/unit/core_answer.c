@@ -556,6 +556,20 @@ static int unpack_number(uint8_t tag, int64_t v)
 	return r;
 }
 
+/* Two bytes that stand for an empty task would need a thousand times the memory. */
+static void too_many_parts(void **state)
+{
+	struct buf b = BUF_MAX(1 << 20);
+	struct answer back;
+
+	(void)state;
+	pack_int(&b, 1, SUCCESS);
+	for (int i = 0; i < 1000; i++)
+		pack_str(&b, 15, STR(""));
+	assert_int_equal(answer_unpack(buf_str(&b), &back, &mem), -EBADMSG);
+	buf_free(&b);
+}
+
 static void bad_parts(void **state)
 {
 	static const uint8_t nested[] = { 10, 11, 13, 14, 15, 17, 18, 19 };
@@ -659,6 +673,7 @@ int main(void)
 		cmocka_unit_test(a_copy_stands_alone),
 		cmocka_unit_test(damaged),
 		cmocka_unit_test(bad_parts),
+		cmocka_unit_test(too_many_parts),
 		cmocka_unit_test(bad_numbers),
 	};
 
