@@ -77,7 +77,8 @@ static int adopt(struct str bytes, struct change *out, struct arena *a)
 	rq->token = rq->new_token = STR("");
 	if (w->call.fresh.n)
 		GIVE(rq, new_token, STR("its owner's"));
-	if (op_flags(rq->op) & OP_READS || request_fault(rq, w->call.policy, a))
+	if (op_flags(rq->op) & OP_READS || rq->view & VIEW_BRIEF ||
+	    request_fault(rq, w->call.policy, a))
 		return -EBADMSG;
 	w->call.rq = rq;
 	w->ans = arena_new(a, struct answer);
