@@ -189,13 +189,14 @@ const char *room_fault(const struct task *t, struct arena *a)
 	return NULL;
 }
 
-const char *extra_fault(struct str extra, struct arena *a)
+size_t json_values(struct str text, size_t *levels)
 {
-	size_t values = 0, level = 0, deepest = 0;
+	size_t values = 0, level = 0;
 	bool quoted = false;
 
-	for (size_t i = 0; i < extra.n; i++) {
-		char c = extra.p[i];
+	*levels = 0;
+	for (size_t i = 0; i < text.n; i++) {
+		char c = text.p[i];
 
 		if (quoted && c == '\\')
 			i++;
@@ -204,14 +205,21 @@ const char *extra_fault(struct str extra, struct arena *a)
 		else if (quoted)
 			continue;
 		else if (c == '[' || c == '{')
-			deepest = ++level > deepest ? level : deepest;
+			*levels = ++level > *levels ? level : *levels;
 		else if (c == ']' || c == '}')
 			level--;
 		values += !quoted && (c == ',' || c == '[' || c == '{');
 	}
+	return values;
+}
+
+const char *extra_fault(struct str extra, struct arena *a)
+{
+	size_t levels, values = json_values(extra, &levels);
+
 	if (values > EXTRA_VALUES_MAX)
 		return arena_printf(a, "at most %d values are allowed", EXTRA_VALUES_MAX).p;
-	if (deepest > EXTRA_LEVELS_MAX)
+	if (levels > EXTRA_LEVELS_MAX)
 		return arena_printf(a, "at most %d levels of lists and objects are allowed",
 				    EXTRA_LEVELS_MAX)
 			.p;

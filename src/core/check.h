@@ -33,6 +33,8 @@ bool fault_valid(struct str s);
 bool number_valid(struct str text, int64_t *out);
 /* Rejects a change that makes a list, the description or `extra` exceed its limit, in the words of its caller. */
 const char *growth_fault(const struct task *t, struct arena *a);
+/* The values of a text of JSON, counted by its brackets and commas. *levels: how deep they nest. */
+size_t json_values(struct str text, size_t *levels);
 /* Is this JSON small and flat enough to parse, also inside the JSON of an answer or an export? NULL: it is. */
 const char *extra_fault(struct str extra, struct arena *a);
 

@@ -3,6 +3,7 @@
 
 #include "base/when.h"
 #include "core/can.h"
+#include "core/check.h"
 #include "core/order.h"
 #include "format/event.h"
 #include "format/json_value.h"
@@ -46,6 +47,24 @@ json_t *answer_task_json(const struct answer *ans, const struct task *t, struct 
 	json_set_text(o, "order", order_key(t, a));
 	json_object_set_new(o, "can", can_json(w->can));
 	return o;
+}
+
+static size_t task_memory(const struct task *t)
+{
+	size_t levels;
+
+	return t ? json_values(t->extra, &levels) * JSON_VALUE_MEMORY +
+			       (t->labels.n + t->depends.n) * JSON_TEXT_MEMORY
+		 : 0;
+}
+
+size_t answer_json_memory(const struct answer *ans)
+{
+	size_t sum = task_memory(ans->task) + task_memory(ans->next);
+
+	for (size_t i = 0; i < ans->n_tasks; i++)
+		sum += task_memory(&ans->tasks[i]);
+	return sum;
 }
 
 static void tasks_json(json_t *o, const char *key, const struct answer *ans, struct arena *a)

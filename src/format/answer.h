@@ -14,6 +14,8 @@ int answer_unpack(struct str bytes, struct answer *out, struct arena *a); /* -EB
 /* A deep copy. */
 struct answer answer_copy(const struct answer *ans, struct arena *a);
 json_t *answer_json(const struct answer *ans, struct arena *a);
+/* Memory of that JSON for lists and `extra`, whose values are far larger in JSON than in the answer. */
+size_t answer_json_memory(const struct answer *ans);
 /* A task of the answer, with the decisions about it (struct allowed), if the answer has them. */
 json_t *answer_task_json(const struct answer *ans, const struct task *t, struct arena *a);
 

@@ -7,6 +7,10 @@
 
 #include "base/arena.h"
 
+/* Memory of one value that json_values() counts, about: an empty object has three bytes as text. */
+#define JSON_VALUE_MEMORY 256
+#define JSON_TEXT_MEMORY 96 /* of a short text in a list */
+
 /* Without memory, jansson must end the process: half an object must not become an event or a file. A program that has set
  * its own allocator keeps it. */
 static inline void json_must_allocate(void)

@@ -20,6 +20,7 @@
 #include "client/redact.h"
 #include "cmd/args_json.h"
 #include "core/role.h"
+#include "format/answer.h"
 
 void tools_list(struct mcp_call *c)
 {
@@ -215,6 +216,20 @@ static void show(const struct mcp_call *c, struct attempt *t, struct arena *a)
 	c->m->told = (struct arena){ 0 };
 }
 
+/* Before its JSON is made, which may need far more memory. */
+static void refuse_long(struct attempt *t, struct arena *a)
+{
+	size_t memory = answer_json_memory(&t->reply.ans);
+
+	if (memory <= CALL_JSON_MOST)
+		arena_count(a, memory);
+	if (memory <= CALL_JSON_MOST && !a->crowded)
+		return;
+	reply_free(&t->reply);
+	t->reply = (struct reply){ 0 };
+	answer_too_long(&t->reply.ans);
+}
+
 static void run(const struct mcp_call *c, struct attempt *t, struct args *args, struct arena *a)
 {
 	struct request *rq = &args->rq;
@@ -225,6 +240,8 @@ static void run(const struct mcp_call *c, struct attempt *t, struct args *args, 
 	execute(c, t->tool, args, &t->reply, a);
 	if (is_paged(t->tool))
 		turn_page(t, limit);
+	if (!(t->tool->flags & C_WRITE))
+		refuse_long(t, a);
 }
 
 static void forbid(const struct mcp *m, const struct command *tool, struct reply *out,

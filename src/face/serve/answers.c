@@ -9,6 +9,8 @@
 
 #include <stdlib.h>
 
+#include "core/check.h"
+
 #define UNSENT_MAX ANSWER_MAX     /* of long answers: a caller with more of them is behind */
 #define MEMORY_ALL (1024u << 20)  /* of the answers of all tokens */
 #define MEMORY_TOKEN (192u << 20) /* of one token; one of its answers may exceed it */
@@ -62,6 +64,21 @@ void answers_refuse(struct job *j)
 	answers_drop(j);
 	job_refuse(j, 429, API_ERROR, BEHIND,
 		   STR("read its earlier answers, or close their connections, and call again"), "");
+}
+
+bool answers_body(struct job *j, struct arena *a)
+{
+	size_t levels, memory = json_values(buf_str(&j->body), &levels) * JSON_VALUE_MEMORY;
+
+	if (memory > a->limit) {
+		job_refuse(j, 400, USAGE, STR("the body has too many values"),
+			   STR("send them in several calls"), "");
+		return false;
+	}
+	arena_count(a, memory);
+	if (a->crowded)
+		answers_refuse(j);
+	return !j->status;
 }
 
 /* --- in the loop --------------------------------------------------------------------------------- */

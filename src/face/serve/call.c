@@ -10,9 +10,11 @@
 #include "base/os.h"
 #include "base/text.h"
 #include "cmd/args_json.h"
+#include "format/answer.h"
 #include "format/json_write.h"
 
 #define JSON_TIMES 2 /* the memory of the JSON of an answer, by that of the answer */
+#define JSON_MOST (3 * (size_t)JSON_ROOM) /* of an answer with its JSON */
 
 static bool good_name(struct str s)
 {
@@ -61,13 +63,15 @@ static bool find_caller(struct desk *d, struct job *j, json_t *o, struct session
 	return true;
 }
 
-static json_t *arguments(struct job *j)
+static json_t *arguments(struct job *j, struct arena *memory)
 {
 	json_error_t e;
 	json_t *o;
 
 	if (!j->body.n)
 		return json_object();
+	if (!answers_body(j, memory))
+		return NULL;
 	o = json_loadb(j->body.p, j->body.n, JSON_REJECT_DUPLICATES, &e);
 	if (o && json_is_object(o))
 		return o;
@@ -115,13 +119,15 @@ static void set_brief(struct job *j, const struct reply *r, struct arena *a)
 
 static void set_answer(struct job *j, const struct reply *r, bool changed, struct arena *a)
 {
+	size_t room = answers_room(j), json = JSON_TIMES * a->held + answer_json_memory(&r->ans);
 	struct answer too_long = { 0 };
-	size_t room = answers_room(j);
+	bool fits = a->held + json <= JSON_MOST;
 
-	arena_count(a, JSON_TIMES * a->held); /* before it is made */
+	if (fits)
+		arena_count(a, json); /* before it is made */
 	j->code = r->ans.code;
 	j->status = str_is(r->ans.fault, "forbidden") ? 403 : result_http(j->code);
-	if (a->crowded || !add_reply(j, r, room, a)) {
+	if (!fits || a->crowded || !add_reply(j, r, room, a)) {
 		if (changed) {
 			set_brief(j, r, a);
 		} else if (a->crowded || room < ANSWER_MAX) {
@@ -158,7 +164,8 @@ struct asked {
 /* Reads the arguments. false: the job is refused. */
 static bool read_arguments(struct desk *d, struct job *j, struct asked *x)
 {
-	json_t *o = arguments(j);
+	struct arena memory = answers_arena(j, JSON_ROOM);
+	json_t *o = arguments(j, &memory);
 	const char *fault = NULL;
 	bool known;
 
@@ -172,6 +179,7 @@ static bool read_arguments(struct desk *d, struct job *j, struct asked *x)
 		job_refuse(j, 400, USAGE, str_c(fault), STR("/openapi.json has every argument"),
 			   "");
 	json_decref(o);
+	arena_free(&memory);
 	if (!known || fault)
 		return false;
 	x->wait = x->args->wait;

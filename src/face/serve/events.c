@@ -136,6 +136,9 @@ static enum result add_snapshot(struct desk *d, struct job *j, struct answer *an
 		add_reset(j);
 		return add_snapshot(d, j, ans, a);
 	}
+	arena_count(a, answer_json_memory(ans));
+	if (a->crowded) /* the reader comes back */
+		return API_ERROR;
 	if (!j->pages)
 		j->since = ans->now;
 	add_message(&j->answer, ans->more ? STR("") : buf_str(&j->after), "snapshot",

@@ -439,7 +439,7 @@ static bool tell(struct desk *d, struct job *j, json_t *message)
 	return false;
 }
 
-static bool hear(struct desk *d, struct job *j)
+static bool hear_message(struct desk *d, struct job *j)
 {
 	json_error_t e;
 	json_t *message = json_loadb(str_p(buf_str(&j->body)), j->body.n,
@@ -463,6 +463,15 @@ static bool hear(struct desk *d, struct job *j)
 	else
 		done = tell(d, j, message);
 	json_decref(message);
+	return done;
+}
+
+static bool hear(struct desk *d, struct job *j)
+{
+	struct arena memory = answers_arena(j, JSON_ROOM);
+	bool done = !answers_body(j, &memory) || hear_message(d, j);
+
+	arena_free(&memory);
 	return done;
 }
 

@@ -308,6 +308,8 @@ size_t answers_room(const struct job *j);
 /* Counts the bytes that the answer has now. In the thread of the desk, before the loop gets the job. */
 void answers_made(struct job *j);
 void answers_drop(struct job *j);
+/* Counts the memory of the JSON body in an arena of the caller's. false: the job is refused. */
+bool answers_body(struct job *j, struct arena *a);
 /* Refuses a job that only reads, because the answers of its caller need too much memory. */
 void answers_refuse(struct job *j);
 /* Sends the answer and ends the exchange. */

@@ -197,6 +197,49 @@ attack_long_answers_of_many_queues() {
 	ended
 }
 
+# Values that are small as text and large in memory: of bodies in many queues at once, and of `extra` in lists.
+# stores: sqlite
+attack_values_that_grow() {
+	local reader agent
+	queue
+	many_queues 31
+	python3 -c 'import json, sys
+json.dump([{"id": f"t{i + 1}", "title": "One", "extra": {"a": [{}] * 4900}} for i in range(400)], sys.stdout)' >"$scratch/tasks.json"
+	victim 0 import "$scratch/tasks.json"
+	serving
+	reader=$(role_token reader) agent=$(role_token agent)
+	press 300000 <<-'END'
+		a list with extra	reader	400	1	POST	/v1/list	{"limit": 0}
+		matches with extra	reader	400	1	POST	/v1/find	{"text": "one", "limit": 0}
+		a part of the list	reader	200	1	POST	/v1/list	{"limit": 30}
+		a list over MCP	reader	200	1	POST	/mcp	rpc("tools/call", name="list", arguments={"limit": 0})
+		a body of objects	reader	400	1	POST	/v1/list	{"limit": [{}] * 200000}
+		a message of objects	reader	400	1	POST	/mcp	rpc("ping", a=[{}] * 200000)
+	END
+	env -u MALLOC_PERTURB_ python3 - "$url" "$server" "$agent" "$reader" "${sanitized:+sanitized}" <<-'END'
+		import http.client, re, sys, threading, urllib.parse
+		url, pid, agent, reader, sanitized = urllib.parse.urlsplit(sys.argv[1]), *sys.argv[2:]
+		def ask(token, path, body):
+		    c = http.client.HTTPConnection(url.hostname, url.port, timeout=100)
+		    c.request("POST", path, body, {"Authorization": "Bearer " + token, "Content-Type": "application/json"})
+		    return c.getresponse().status
+		got, body = [], '{"title": [' + "{}," * 100000 + "{}]}"
+		threads = [threading.Thread(target=lambda i=i: got.append(ask(agent, f"/v1/create?queue=q{i + 1}", body))) for i in range(31)]
+		for t in threads:
+		    t.start()
+		assert ask(reader, "/v1/show", '{"id": "t1"}') == 200
+		for t in threads:
+		    t.join()
+		with open(f"/proc/{pid}/status") as f:
+		    memory = int(re.search(r"VmHWM:\s+(\d+)", f.read()).group(1))
+		print(got, memory, "KiB")
+		assert set(got) <= {400, 429} and 400 in got
+		assert sanitized or memory < 400000
+		assert ask(agent, "/v1/create", '{"title": "Two"}') == 200
+	END
+	ended
+}
+
 # A caller that has not read 64 MiB of answers claims: it gets the lock, and no long answer.
 # stores: sqlite
 # more: files git postgres
