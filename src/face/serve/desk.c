@@ -595,6 +595,7 @@ void desk_put(struct desk *d, struct job *j)
 {
 	bool was_empty;
 
+	j->next = NULL; /* a job that comes back may still name one that was answered with it */
 	j->desk = d;
 	d->used_ms = os_boot_ms();
 	j->began_ns = d->used_ms * 1000000;

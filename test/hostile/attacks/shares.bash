@@ -136,6 +136,45 @@ attack_sessions_of_one_caller() {
 	ended
 }
 
+# A caller claims over MCP while the queue is busy, and another call comes right behind it: both get their answers, and the
+# server goes on.
+# stores: sqlite
+attack_claims_over_mcp_before_other_calls() {
+	local reader agent
+	large_queue 60 250000
+	victim 0 config set serve.burst 100000
+	serving
+	reader=$(role_token reader) agent=$(role_token agent)
+	python3 - "$url" "$reader" "$agent" "$admin" <<-'END'
+		import http.client, json, struct, sys, time, urllib.parse
+		url, reader, agent, admin = urllib.parse.urlsplit(sys.argv[1]), *sys.argv[2:]
+		JSON, PACKED = "application/json", "application/vnd.pawl.call"
+		def send(token, path, body, kind=JSON, **more):
+		    c = http.client.HTTPConnection(url.hostname, url.port, timeout=100)
+		    c.request("POST", path, body, {"Authorization": "Bearer " + token, "Content-Type": kind, "Accept": "application/json, text/event-stream", **more})
+		    return c
+		def rpc(method, **params):
+		    return json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+		r = send(agent, "/mcp", rpc("initialize", protocolVersion="2025-03-26", capabilities={}, clientInfo={"name": "x", "version": "1"})).getresponse()
+		session = {"MCP-Session-Id": r.getheader("MCP-Session-Id")}
+		slow = b"\xff\x01\x04\x29\x02zz" # list, text zz
+		slow = (struct.pack(">I", len(slow)) + slow) * 8
+		for i in range(30):
+		    calls = [send(reader, "/v1/call", slow, PACKED)]
+		    time.sleep(0.03)
+		    calls.append(send(agent, "/mcp", rpc("tools/call", name="claim", arguments={"id": f"t{i + 1}"}), **session))
+		    time.sleep(0.01)
+		    calls.append(send(admin, "/v1/create", '{"title": "One"}'))
+		    for c in calls:
+		        r = c.getresponse()
+		        text = r.read()
+		        assert r.status == 200, (r.status, text[:300])
+		    time.sleep(0.02) # nothing else comes to the queue
+	END
+	[ "$("$PAWL" list --status in-progress --limit 0 --json | jq '.tasks | length')" = 30 ]
+	ended
+}
+
 # A reader fills the worker of a queue with calls and hangs up: the server ends at the second signal, without making them.
 # stores: sqlite
 attack_calls_that_delay_the_end() {
