@@ -456,7 +456,7 @@ static void *work(void *desk)
 		if (last)
 			seats_drain(d);
 		if (!stop)
-			look = !d->pending && !d->untried && sleep_until(d);
+			look = !d->pending && !d->untried && !d->untold && sleep_until(d);
 	}
 	try_waiting(d, true, true);
 	seats_end(d);

@@ -30,6 +30,7 @@ struct seat {
 	struct job *open; /* exchanges that are not answered yet */
 	struct arena passes;
 	int64_t due;              /* when to look again, in boot time; -1: never */
+	bool untold;              /* this round has not looked at it yet */
 	const struct job *asking; /* the job that is being run: its answer is not sent from here */
 };
 
@@ -573,18 +574,39 @@ static void note_use(struct desk *d)
 	d->seated = used;
 }
 
+static void begin_round(struct desk *d)
+{
+	for (const struct seat *t = d->seats; t; t = t->next)
+		if (t->untold)
+			return; /* the last one is not over */
+	for (struct seat *t = d->seats; t; t = t->next)
+		t->untold = true;
+	d->round_changed = d->seats_changed;
+	d->seats_changed = false;
+}
+
+/* Looks at each session once in a round. A round takes as many turns as it needs, so that many sessions of one caller do not
+ * keep the others waiting. d->untold: the next turn has to go on. */
 void seats_look(struct desk *d, bool changed)
 {
 	struct answer ans = { 0 };
 	struct arena a = { 0 };
+	struct seat *t = d->seats, *next;
 
-	for (struct seat *t = d->seats, *next; t; t = next) {
+	d->seats_changed |= changed;
+	begin_round(d);
+	d->turn_began = os_boot_ms();
+	for (; t && !desk_share_is_over(d); t = next) {
 		next = t->next;
+		if (!t->untold)
+			continue;
+		t->untold = false;
 		if (desk_open(d, &ans, &a))
-			look(t, changed);
+			look(t, d->round_changed);
 		else
 			put_off(t);
 	}
+	d->untold = t || (d->seats && d->seats_changed);
 	arena_free(&a);
 	sweep(d);
 	note_use(d);

@@ -209,6 +209,9 @@ struct desk {
 	bool creates; /* the turn has a job that creates the queue */
 	struct lapses lapses;
 	struct seat *seats;
+	bool seats_changed;  /* the queue has changed since this round over the seats began */
+	bool round_changed;  /* it had changed before */
+	bool untold;         /* the round is not over */
 	atomic_bool watched; /* somebody streams its events */
 	atomic_bool reload;  /* the settings may have changed: open it again */
 	atomic_bool broken;  /* it could not be opened */

@@ -136,6 +136,48 @@ attack_sessions_of_one_caller() {
 	ended
 }
 
+# A reader has hundreds of MCP sessions that follow the queue, in which many tasks are held: others still change it at once.
+# stores: sqlite
+attack_sessions_that_listen() {
+	local reader agent
+	queue
+	python3 -c 'import json, sys
+json.dump([{"id": f"t{i + 1}", "title": "One"} for i in range(600)], sys.stdout)' >"$scratch/tasks.json"
+	victim 0 import "$scratch/tasks.json"
+	victim 0 config set serve.calls_per_second 100000
+	victim 0 config set serve.burst 100000
+	serving
+	reader=$(role_token reader) agent=$(role_token agent)
+	python3 - "$url" "$reader" "$agent" "${sanitized:+sanitized}" <<-'END'
+		import http.client, json, struct, sys, time, urllib.parse
+		url, reader, agent, sanitized = urllib.parse.urlsplit(sys.argv[1]), *sys.argv[2:]
+		c = http.client.HTTPConnection(url.hostname, url.port, timeout=100)
+		def ask(token, path, body, kind="application/json", **more):
+		    c.request("POST", path, body, {"Authorization": "Bearer " + token, "Content-Type": kind, "Accept": "application/json, text/event-stream", **more})
+		    r = c.getresponse()
+		    assert r.status == 200, (r.status, r.read()[:300])
+		    return r, r.read()
+		def rpc(method, **params):
+		    return json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+		claims = b""
+		for i in range(600):
+		    one = b"\xff\1\x18\1" + bytes([len(b"t%d" % (i + 1))]) + b"t%d" % (i + 1) + b"\7\x24" + b"00000000-0000-4000-8000-%012d" % i
+		    claims += struct.pack(">I", len(one)) + one
+		for i in range(600):
+		    r, _ = ask(reader, "/mcp", rpc("initialize", protocolVersion="2025-03-26", capabilities={}, clientInfo={"name": "x", "version": "1"}))
+		    ask(reader, "/mcp", rpc("resources/subscribe", uri="pawl://board"), **{"MCP-Session-Id": r.getheader("MCP-Session-Id")})
+		ask(agent, "/v1/call", claims, "application/vnd.pawl.call")
+		took = []
+		for i in range(7):
+		    began = time.monotonic()
+		    ask(agent, "/v1/create", '{"title": "Two"}')
+		    took.append(time.monotonic() - began)
+		print([f"{t:.2f}" for t in took])
+		assert sanitized or sorted(took)[3] < 0.5
+	END
+	ended
+}
+
 # A caller claims over MCP while the queue is busy, and another call comes right behind it: both get their answers, and the
 # server goes on.
 # stores: sqlite
