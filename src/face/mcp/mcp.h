@@ -109,6 +109,7 @@ enum result mcp_stdio(struct session *s, const struct mcp_args *a, struct reply 
 
 #define MCP_MODERN "2026-07-28"
 #define MESSAGE_MAX (8u * 1024 * 1024)
+#define BATCH_MAX 32                /* messages; other callers of a server wait meanwhile */
 #define CALL_ROOM (64u << 20)       /* memory of the answer of one call */
 #define CALL_JSON_MOST (128u << 20) /* of lists and `extra` in its JSON */
 

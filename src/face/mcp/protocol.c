@@ -287,8 +287,6 @@ static void one(struct mcp *m, void *via, json_t *o)
 	request(&c, json_text(method));
 }
 
-#define BATCH_MAX 32 /* other callers of a server wait meanwhile */
-
 #define BATCH_BYTES ((size_t)4 << 20)
 
 /* Answers a message of a batch that is not handled, because the answers before it are long. */

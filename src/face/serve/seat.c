@@ -454,6 +454,8 @@ static bool hear_message(struct desk *d, struct job *j)
 		return true;
 	}
 	j->parts = json_array_size(message);
+	if (j->parts > BATCH_MAX) /* none of them is made */
+		j->parts = BATCH_MAX;
 	j->post->modern = era_is_modern(j->post, message);
 	status = era_check(j->post, message, &error);
 	if (status)

@@ -389,5 +389,13 @@ print(json.dumps([{"jsonrpc": "2.0", "id": i, "method": "ping"} for i in range(3
 		[ "$(<"$scratch/code")" = 200 ]
 		[ "$(api "$who" list)" = 429 ]
 	done
+	# a batch that is refused as too long does not keep its token out for an hour
+	who=$("$PAWL" token create long --role agent -q)
+	python3 -c 'import json
+print(json.dumps([{"jsonrpc": "2.0", "id": i, "method": "ping"} for i in range(5000)]))' >"$scratch/batch"
+	curl -s -o "$scratch/body" -H "Authorization: Bearer $who" -H 'Content-Type: application/json' \
+		-H 'Accept: application/json, text/event-stream' -d "@$scratch/batch" "$url/mcp"
+	curl -s -o "$scratch/body" -D "$scratch/head" -H "Authorization: Bearer $who" -H 'Content-Type: application/json' -d '{}' "$url/v1/list"
+	[ "$(sed -n 's/^Retry-After: \([0-9]*\).*/\1/p' "$scratch/head")" -lt 60 ]
 	ended
 }
