@@ -24,7 +24,8 @@
 #define COMMITS_LARGE \
 	5 /* at once: a further one has less room, and the rest of its changes is made later */
 #define COMMIT_LEAST (1u << 20)
-#define BRIEF_ROOM (8u << 20) /* of an answer: for the brief answers of changes */
+#define CHANGE_ROOM (2u << 10) /* memory of a change itself, beside that of its answer */
+#define BRIEF_ROOM (8u << 20)  /* of an answer: for the brief answers of changes */
 
 /* The parts of a job. Their texts are in its body. */
 struct batch {
@@ -305,7 +306,7 @@ static void commit_make(struct desk *d, struct commit *c)
 	if (!c->n)
 		return;
 	large = d->serve->commits++ < COMMITS_LARGE;
-	c->arena.limit = c->arena.held + (large ? COMMIT_ROOM : COMMIT_LEAST);
+	c->arena.limit = c->arena.held + c->n * CHANGE_ROOM + (large ? COMMIT_ROOM : COMMIT_LEAST);
 	queue_patience(client->conn.queue, client_timeout(client, 0));
 	queue_call_many(client->conn.queue, c->rqs, c->answers, c->n, &c->arena);
 	counts_commit(d->serve, c->n, now_us() - began);

@@ -178,6 +178,34 @@ json.dump([{"id": f"t{i + 1}", "title": "One"} for i in range(600)], sys.stdout)
 	ended
 }
 
+# More changes come at once than one commit has memory for: all of them are made.
+# stores: sqlite
+attack_many_changes_at_once() {
+	local reader agent
+	large_queue 60 250000
+	victim 0 config set serve.burst 100000
+	serving
+	reader=$(role_token reader) agent=$(role_token agent)
+	victim 0 create small
+	python3 - "$url" "$reader" "$agent" <<-'END'
+		import http.client, struct, sys, time, urllib.parse
+		url, reader, agent = urllib.parse.urlsplit(sys.argv[1]), sys.argv[2], sys.argv[3]
+		def send(token, one, n):
+		    c = http.client.HTTPConnection(url.hostname, url.port, timeout=30)
+		    c.request("POST", "/v1/call", (struct.pack(">I", len(one)) + one) * n,
+		              {"Authorization": "Bearer " + token, "Content-Type": "application/vnd.pawl.call"})
+		    return c
+		calls = [send(reader, b"\xff\x01\x04\x29\x02zz", 20)] # list, text zz: the others come meanwhile
+		time.sleep(0.05)
+		calls += [send(agent, b"\xff\x01\x3a\x01\x03t61\x29\x01a", 400) for _ in range(8)] # comments
+		for c in calls:
+		    r = c.getresponse()
+		    assert r.status == 200, r.read()[:300]
+	END
+	[ "$("$PAWL" log t61 --limit 0 --json | jq '[.events[] | select(.event == "comment")] | length')" = 3200 ]
+	ended
+}
+
 # A caller claims over MCP while the queue is busy, and another call comes right behind it: both get their answers, and the
 # server goes on.
 # stores: sqlite
