@@ -413,15 +413,107 @@ static void late(void **state)
 	}
 }
 
+/* --- calls at once ------------------------------------------------------------------------------- */
+
+#define DAY 86400000
+#define UPDATE "'op':'UPDATE','id':'t1','priority':2,'request_id':'r'"
+#define BY_HAND(token) "'op':'LOCK_ACQUIRE','id':'t1','new_token':'" token "'"
+
+/* Of two calls with one request id, the first to be sent was made after the id was forgotten. */
+static void made_a_day_later(void **state)
+{
+	struct text t = begin();
+	int late, early;
+
+	(void)state;
+	call(&t, 0, "a1", NEW("t1"), MADE("t1"));
+	late = send(&t, 10, "a1", UPDATE);
+	early = send(&t, 11, "a1", UPDATE);
+	get(&t, 13, early, 1012, OK("t1", "Ready", 0, 2, ""));
+	get(&t, 20, late, 1012 + DAY, OK("t1", "Ready", 0, 3, ""));
+	CLEAN(t);
+}
+
+/* A request id may have been used by a call that names no task. */
+static void id_of_a_cleanup(void **state)
+{
+	struct text t = begin();
+
+	(void)state;
+	call(&t, 0, "a1", NEW("t1"), MADE("t1"));
+	call(&t, 10, "a1", "'op':'LOCK_CLEANUP','request_id':'r'", "'code':'SUCCESS','tasks':[]");
+	call(&t, 20, "a1", UPDATE, "'code':'CONFLICT'");
+	CLEAN(t);
+
+	t = begin();
+	call(&t, 0, "a1", NEW("t1"), MADE("t1"));
+	call(&t, 20, "a1", UPDATE, "'code':'CONFLICT'");
+	CAUGHT(t, LINEAR);
+}
+
+/* The task was removed and the token took another one, within the same ms. */
+static void free_to_take(void **state)
+{
+	struct text t = begin();
+
+	(void)state;
+	call(&t, 0, "a1", NEW("t1"), MADE("t1"));
+	call(&t, 10, "a1", TAKE(K1), GOT("t1", "a1", K1, 1111));
+	call(&t, 20, "a1", NEW("t2"), MADE("t2"));
+	get(&t, 31, send(&t, 30, "a1", BY("REMOVE", "t1", K1)), 1031,
+	    OK("t1", "In Progress", 1, 2,
+	       WORKED(1) ",'lock':{'holder':'a1','token':'" K1
+			 "','acquired_at':1011,'expires_at':1111,'ttl':100}"));
+	get(&t, 33, send(&t, 32, "a1", TAKE(K1)), 1031, GOT("t2", "a1", K1, 1131));
+	CLEAN(t);
+}
+
+/* A next --claim without an answer was made after its repeat had lost the task. */
+static void taken_late(void **state)
+{
+	struct text t = begin();
+
+	(void)state;
+	call(&t, 0, "a1", NEW("t1"), MADE("t1"));
+	send(&t, 5, "a1", TAKE(K1));
+	call(&t, 10, "a1", TAKE(K1), GOT("t1", "a1", K1, 1111));
+	call(&t, 200, "a1", BY("RELEASE", "t1", K1), OK("t1", "Ready", 2, 4, WORKED(2)));
+	CLEAN(t);
+}
+
+/* A claim keeps the fence of the lock that the agent acquired by hand, although that call was
+ * repeated. */
+static void claimed_by_hand(void **state)
+{
+	struct text t = begin();
+	int again;
+
+	(void)state;
+	call(&t, 0, "a1", NEW("t1"), MADE("t1"));
+	call(&t, 10, "a1", BY_HAND(K1),
+	     OK("t1", "Ready", 1, 2, LOCK("a1", K1, 1111, 100)) GRANT(1, K1, 1111, 100));
+	again = send(&t, 15, "a1", BY_HAND(K1));
+	call(&t, 20, "a1", CLAIM("t1", K1, 100),
+	     OK("t1", "In Progress", 1, 3, WORKED(1) LOCK("a1", K1, 1121, 100))
+		     GRANT(1, K1, 1121, 100));
+	get(&t, 202, again, 1201,
+	    OK("t1", "In Progress", 2, 4, WORKED(1) LOCK("a1", K1, 1301, 100))
+		    GRANT(2, K1, 1301, 100));
+	assert_int_equal(found(&t) & KIND(FENCE), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(forgotten),      cmocka_unit_test(fence_zero),
-		cmocka_unit_test(taken_twice),    cmocka_unit_test(made_twice),
-		cmocka_unit_test(made_and_named), cmocka_unit_test(seen_as_next),
-		cmocka_unit_test(seen_by_count),  cmocka_unit_test(no_trace),
-		cmocka_unit_test(next_of_family), cmocka_unit_test(archived),
-		cmocka_unit_test(made_by_claim),  cmocka_unit_test(late),
+		cmocka_unit_test(forgotten),        cmocka_unit_test(fence_zero),
+		cmocka_unit_test(taken_twice),      cmocka_unit_test(made_twice),
+		cmocka_unit_test(made_and_named),   cmocka_unit_test(seen_as_next),
+		cmocka_unit_test(seen_by_count),    cmocka_unit_test(no_trace),
+		cmocka_unit_test(next_of_family),   cmocka_unit_test(archived),
+		cmocka_unit_test(made_by_claim),    cmocka_unit_test(late),
+		cmocka_unit_test(made_a_day_later), cmocka_unit_test(id_of_a_cleanup),
+		cmocka_unit_test(free_to_take),     cmocka_unit_test(taken_late),
+		cmocka_unit_test(claimed_by_hand),
 	};
 
 	return cmocka_run_group_tests_name("hidden", tests, NULL, NULL);

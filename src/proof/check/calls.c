@@ -148,12 +148,19 @@ static void emit_open(struct split *s, const struct history_call *c)
 	}
 }
 
+/* The request id belonged to another call, and no family has that call. */
+static bool id_was_taken(const struct split *s, const struct history_call *c)
+{
+	return c->ans && c->ans->code == CONFLICT && !c->ans->task && HAS(c->rq, request_id) &&
+	       s->untold[tally_find(&s->ids, c->rq->request_id)];
+}
+
 static void emit_call(struct split *s, const struct history_call *c)
 {
 	uint32_t task = about(s, c), next;
 	struct part p;
 
-	if (no_part(c))
+	if (no_part(c) || id_was_taken(s, c))
 		return;
 	if (unanswered(c)) {
 		emit_open(s, c);

@@ -159,8 +159,13 @@ static void count_ids(struct split *s)
 		tally_add(&s->ids, x->calls[i]->rq->request_id);
 	s->uses = arena_array(x->arena, uint32_t, s->ids.n + 1);
 	s->user = arena_array(x->arena, uint32_t, s->ids.n + 1);
-	for (size_t i = 0; i < x->log->n_calls; i++)
-		s->uses[tally_find(&s->ids, x->calls[i]->rq->request_id)]++;
+	s->untold = arena_array(x->arena, bool, s->ids.n + 1);
+	for (size_t i = 0; i < x->log->n_calls; i++) {
+		uint32_t id = tally_find(&s->ids, x->calls[i]->rq->request_id);
+
+		s->uses[id]++;
+		s->untold[id] |= !about(s, x->calls[i]);
+	}
 }
 
 static void find_evidence(struct split *s)

@@ -8,8 +8,6 @@ struct hold {
 	struct str token;
 	int64_t fence, from, until; /* store time; until: as granted or last renewed */
 	bool renewing;              /* an unanswered call may have renewed the lease */
-	/* an unanswered call may have acquired the lock again with the same token */
-	bool again;
 };
 
 /* The touches of one task and the acquisitions among them. */
@@ -104,6 +102,15 @@ static int by_fence(const void *a, const void *b)
 	return (x->call->sent > y->call->sent) - (x->call->sent < y->call->sent);
 }
 
+/* A claim may take over the lock that its caller acquired by hand, and keeps its fence. */
+static bool taken_over(const struct hold *a, const struct hold *b)
+{
+	enum op x = a->call->rq->op, y = b->call->rq->op;
+
+	return str_eq(a->token, b->token) &&
+	       ((x == OP_LOCK_ACQUIRE && y == OP_CLAIM) || (x == OP_CLAIM && y == OP_LOCK_ACQUIRE));
+}
+
 /* Fences ascend, so no acquisition may have been answered before one with a lower fence was
  * sent. */
 static void check_fences(struct locks *l)
@@ -114,7 +121,8 @@ static void check_fences(struct locks *l)
 	for (size_t i = l->n_holds; i-- > 0;) {
 		const struct hold *h = &l->holds[i], *above = h + 1;
 
-		if (above < l->holds + l->n_holds && above->fence == h->fence)
+		if (above < l->holds + l->n_holds && above->fence == h->fence &&
+		    !taken_over(h, above))
 			check_add(l->x, CHECK_FENCE, l->task,
 				  (const struct history_call *const[]){ h->call, above->call }, 2,
 				  "%.*s: fence %lld was given twice", STRF(l->task),
@@ -136,12 +144,9 @@ static void find_renewals(struct locks *l)
 	for (size_t i = 0; i < l->n; i++) {
 		const struct history_call *c = l->touches[i].call;
 		struct hold *h = c->rq->op == OP_HEARTBEAT ? hold_of(l, c->rq->token) : NULL;
-		struct hold *taken = hold_of(l, c->rq->new_token);
 
 		if (h)
 			h->renewing |= unanswered(c);
-		if (taken)
-			taken->again |= unanswered(c);
 	}
 }
 
@@ -251,10 +256,11 @@ static void check_holders(struct locks *l)
 
 /* --- stale tokens -------------------------------------------------------------------------------- */
 
-/* The write was made under a later acquisition with the same token: its fence differs. */
-static bool taken_anew(const struct hold *h, const struct touch *t)
+/* An unanswered call acquired the lock again with the same token, and the write was made under that
+ * lock: its fence differs. */
+static bool taken_anew(const struct locks *l, const struct hold *h, const struct touch *t)
 {
-	return h->again && (!t->task || t->task->fence != h->fence);
+	return tally_find(&l->x->open_tokens, h->token) && (!t->task || t->task->fence != h->fence);
 }
 
 static void check_write(struct locks *l, const struct touch *t, const struct hold *newest_before)
@@ -271,7 +277,7 @@ static void check_write(struct locks *l, const struct touch *t, const struct hol
 				STRF(l->task));
 		return;
 	}
-	if (!taken_anew(h, t) && newest_before && newest_before->fence > h->fence)
+	if (!taken_anew(l, h, t) && newest_before && newest_before->fence > h->fence)
 		check_add(l->x, CHECK_STALE, l->task,
 			  (const struct history_call *const[]){ h->call, newest_before->call, w },
 			  3,
@@ -287,7 +293,7 @@ static void check_lease(struct locks *l, const struct touch *t)
 
 	if (!h)
 		return;
-	if (w->ans->now >= h->until && !h->renewing && !taken_anew(h, t) && !l->x->skewed)
+	if (w->ans->now >= h->until && !h->renewing && !taken_anew(l, h, t) && !l->x->skewed)
 		check_add(l->x, CHECK_STALE, l->task,
 			  (const struct history_call *const[]){ h->call, w }, 2,
 			  "%.*s: a write was accepted at %lld under a lease that expired at %lld",

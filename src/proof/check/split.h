@@ -18,6 +18,7 @@ struct split {
 	struct tally tokens, ids; /* tokens of acquisitions; request ids */
 	/* by request id: how often it is used, and one task that it is used on */
 	uint32_t *uses, *user;
+	bool *untold;       /* by request id: a call that names no task uses it, too */
 	uint32_t *evidence; /* by open token: a task on which it was seen */
 	uint32_t *orphans;  /* tasks that an unanswered call may have created */
 	size_t n_orphans;

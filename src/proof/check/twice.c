@@ -1,4 +1,6 @@
 /* A repeated call must not take effect twice. Repeats are recognised by request id, or by token. */
+#include <stdlib.h>
+
 #include "proof/check/part.h"
 
 #define KEPT_MS (24 * 3600 * INT64_C(1000)) /* how long a store remembers a request id */
@@ -65,7 +67,8 @@ static void check_ids(struct checking *x)
 			const struct history_call *a = x->calls[i - 1],
 						  *b = x->calls[all.next[i] - 1];
 
-			if (b->ans->now - a->ans->now >= KEPT_MS)
+			/* of two calls at once, the one that was sent first may be the later one */
+			if (llabs(b->ans->now - a->ans->now) >= KEPT_MS)
 				continue;
 			check_add(x, CHECK_TWICE, a->rq->id,
 				  (const struct history_call *const[]){ a, b }, 2,
@@ -76,6 +79,13 @@ static void check_ids(struct checking *x)
 }
 
 /* --- by token ------------------------------------------------------------------------------------ */
+
+/* Was the task seen after the call? Within one ms their answers do not tell. */
+static bool seen_after(const struct history_call *c, int64_t now, const struct history_call *by)
+{
+	return now > c->ans->now ||
+	       (now == c->ans->now && (!by || by == c || by->sent > c->answered));
+}
 
 /* Violation: a token took another task while this task was held under it. */
 static void check_sight(struct chains *all, const struct task *t, int64_t now,
@@ -89,7 +99,7 @@ static void check_sight(struct chains *all, const struct task *t, int64_t now,
 
 		if (str_eq_nocase(other, t->id) || !t->lock.acquired_at ||
 		    c->ans->now <= t->lock.acquired_at || c->ans->now >= t->lock.expires_at ||
-		    c->ans->now > now)
+		    !seen_after(c, now, by))
 			continue;
 		check_add(all->x, CHECK_TWICE, other, (const struct history_call *const[]){ c, by },
 			  by && by != c ? 2 : 1,
