@@ -2,6 +2,10 @@
  * The agents and their scheduler. An agent is little more than the lock it believes to hold; it
  * learns from the answers that reach it. Calls may be delayed while others go on, arrive twice, or
  * lose their answer. Agents repeat calls, forget them, or crash and lose all knowledge.
+ *
+ * In a recorded run answers may be delayed as well, so that a call takes effect at any moment
+ * between sending and answer. The simulation writes the record as it goes: a call is in it from its
+ * sending, and its answer from the moment when it reaches the agent.
  */
 #include <stdlib.h>
 
@@ -23,14 +27,20 @@ struct agent {
 	const struct request *unanswered;
 };
 
+/* A request on its way to the queue, or its answer on the way back. */
 struct letter {
 	const struct request *rq;
 	uint32_t agent;
 	const char *note;
+	uint64_t call; /* its number in the record */
+	bool answered;
+	struct answer ans;
+	struct arena memory; /* of the answer */
 };
 
 struct crowd {
 	struct sim sim;
+	const struct sim_plan *plan;
 	struct script *script;
 	uint64_t random;
 	struct agent *agents;
@@ -43,6 +53,8 @@ struct crowd {
 	struct str last_request;
 	unsigned tokens, requests, made;
 	unsigned chaos; /* percentage of calls for which something goes wrong on the way */
+	unsigned loss;  /* percentage of answers that are lost */
+	unsigned dying; /* percentage of calls whose agent dies */
 	bool guards;    /* this run uses locks of the whole queue */
 };
 
@@ -197,7 +209,7 @@ static void give_update(struct crowd *c, struct request *rq)
 static void give_create(struct crowd *c, struct request *rq)
 {
 	GIVE(rq, title, STR("a task"));
-	if (c->made >= MADE_MAX || chance(c, 85))
+	if (c->plan->plain || c->made >= MADE_MAX || chance(c, 85))
 		GIVE(rq, id, any_id(c));
 	else
 		c->made++;
@@ -422,12 +434,24 @@ static void give_resume(struct crowd *c, struct request *rq, const struct agent 
 		GIVE(rq, token, chance(c, 80) ? a->token : stale_token(c));
 }
 
+/* A plain run looks at a task instead, and often. */
+static bool only_looks(struct crowd *c, enum op op)
+{
+	return c->plan->plain &&
+	       (op == OP_REMOVE || op == OP_ID_CLAIM || op == OP_LIST || chance(c, 8) ||
+		(c->script->alone && (op == OP_DEPEND || op == OP_UNDEPEND)));
+}
+
 static struct request *by_holder(struct crowd *c, const struct agent *a)
 {
 	struct request *rq = arena_new(memory(c), struct request);
 
 	rq->op = pick_op(c, of_holder, sizeof(of_holder) / sizeof(*of_holder));
 	GIVE(rq, id, a->task);
+	if (only_looks(c, rq->op)) {
+		rq->op = OP_SHOW;
+		return rq;
+	}
 	if (rq->op == OP_CLAIM && !a->manual && chance(c, 80)) {
 		give_resume(c, rq, a);
 		return rq;
@@ -458,6 +482,8 @@ static struct request *by_anybody(struct crowd *c)
 	do
 		rq->op = pick_op(c, of_anybody, sizeof(of_anybody) / sizeof(*of_anybody));
 	while (!has_any(c, good_statuses(rq)) && chance(c, 80));
+	if (only_looks(c, rq->op))
+		rq->op = OP_SHOW;
 	if (rq->op == OP_CREATE)
 		give_create(c, rq);
 	else if (rq->op == OP_ID_CLAIM && c->made >= MADE_MAX)
@@ -621,6 +647,8 @@ static void learn(struct crowd *c, struct agent *a, const struct request *rq,
 
 static void crash(struct crowd *c, struct agent *a)
 {
+	if (c->sim.history)
+		history_event(c->sim.history, "kill", a->name, 0, 0);
 	/* the crashed agent's token may still be found and used */
 	let_go(c, a);
 	a->guard = a->pass = STR("");
@@ -640,28 +668,51 @@ static bool no_room(struct crowd *c, const struct request *rq)
 	return rq->op == OP_DEPEND && task && model_task(c->sim.m, task)->depends[5];
 }
 
-static bool deliver(struct crowd *c, struct letter l)
+static struct letter letter_of(struct crowd *c, uint32_t agent, const struct request *rq,
+			       const char *note)
 {
-	struct agent *a = &c->agents[l.agent];
-	struct sim_entry e = { .kind = ENTRY_CALL, .rq = l.rq, .pass = a->pass, .note = l.note };
-	bool lost = chance(c, c->chaos), dies = chance(c, 3);
-	struct answer ans;
+	struct letter l = { .rq = rq, .agent = agent, .note = note };
 
-	if (no_room(c, l.rq))
-		return true;
-	if (dies || lost)
-		e.note = dies ? "its agent crashed" : "its answer was lost";
+	if (c->sim.history)
+		l.call = history_call(c->sim.history, c->agents[agent].name, rq);
+	return l;
+}
+
+/* The answer reaches its agent. */
+static void arrive(struct crowd *c, struct letter *l)
+{
+	if (c->sim.history)
+		history_answer(c->sim.history, l->call, &l->ans);
+	learn(c, &c->agents[l->agent], l->rq, &l->ans);
+	arena_free(&l->memory);
+}
+
+static bool call(struct crowd *c, struct letter *l)
+{
+	struct sim_entry e = { .kind = ENTRY_CALL, .rq = l->rq, .note = l->note };
+
+	if (!c->sim.history) /* a record does not show the lock of the whole queue that a caller holds */
+		e.pass = c->agents[l->agent].pass;
 	script_add(c->script, e);
-	if (!sim_do(&c->sim, &e, &ans))
+	return sim_do(&c->sim, &e, &l->ans);
+}
+
+/* The agent is told of an error; the call may have been made or not. */
+static bool fail(struct crowd *c, struct letter *l)
+{
+	bool missed = chance(c, 50);
+
+	l->note = "answered with an error";
+	if (!missed && !call(c, l))
 		return false;
-	if (dies)
-		crash(c, a);
-	else if (lost)
-		a->unanswered = l.rq;
-	else
-		learn(c, a, l.rq, &ans);
+	l->ans = (struct answer){ .code = API_ERROR,
+				  .applied = missed && chance(c, 50) ? 'n' : '?' };
+	arrive(c, l);
+	c->agents[l->agent].unanswered = l->rq;
 	return true;
 }
+
+static bool deliver(struct crowd *c, struct letter l);
 
 static bool deliver_late(struct crowd *c)
 {
@@ -669,21 +720,63 @@ static bool deliver_late(struct crowd *c)
 	struct letter l = c->way[i];
 
 	c->way[i] = c->way[--c->n_way];
-	return deliver(c, l);
+	if (!l.answered)
+		return deliver(c, l);
+	arrive(c, &l);
+	return true;
 }
 
-static bool send(struct crowd *c, struct letter l)
+static bool post(struct crowd *c, struct letter l)
+{
+	while (c->n_way == ON_THE_WAY)
+		if (!deliver_late(c))
+			return false;
+	c->way[c->n_way++] = l;
+	return true;
+}
+
+static bool post_answer(struct crowd *c, struct letter *l)
+{
+	c->agents[l->agent].unanswered = l->rq;
+	l->answered = true;
+	l->memory = c->sim.call; /* the next call would free it */
+	c->sim.call = (struct arena){ 0 };
+	return post(c, *l);
+}
+
+static bool deliver(struct crowd *c, struct letter l)
+{
+	struct agent *a = &c->agents[l.agent];
+	bool lost = chance(c, c->loss), dies = chance(c, c->dying);
+
+	if (no_room(c, l.rq))
+		return true;
+	if (c->sim.history && chance(c, c->loss))
+		return fail(c, &l);
+	if (dies || lost)
+		l.note = dies ? "its agent crashed" : "its answer was lost";
+	if (!call(c, &l))
+		return false;
+	if (dies)
+		crash(c, a);
+	else if (lost)
+		a->unanswered = l.rq;
+	else if (c->sim.history && chance(c, c->chaos))
+		return post_answer(c, &l);
+	else
+		arrive(c, &l);
+	return true;
+}
+
+static bool send(struct crowd *c, uint32_t agent, const struct request *rq)
 {
 	bool later = chance(c, c->chaos), twice = chance(c, c->chaos / 4);
 
-	if (later || twice) {
-		if (c->n_way == ON_THE_WAY && !deliver_late(c))
-			return false;
-		c->way[c->n_way++] = (struct letter){ l.rq, l.agent, twice ? "again" : "late" };
-	}
+	if ((later || twice) && !post(c, letter_of(c, agent, rq, twice ? "again" : "late")))
+		return false;
 	if (later && !twice)
-		c->agents[l.agent].unanswered = l.rq;
-	return (later && !twice) || deliver(c, l);
+		c->agents[agent].unanswered = rq;
+	return (later && !twice) || deliver(c, letter_of(c, agent, rq, NULL));
 }
 
 /* --- time ---------------------------------------------------------------------------------------- */
@@ -739,8 +832,10 @@ static void go_on(struct crowd *c)
 		script_add(c->script, e);
 		(void)sim_do(&c->sim, &e, &none);
 	}
-	if (chance(c, 3) && !sim_follows_wall()) {
+	if (!c->plan->plain && chance(c, 3) && !sim_follows_wall()) {
 		e = (struct sim_entry){ .kind = ENTRY_JUMP, .ms = some_jump(c) };
+		if (c->sim.history)
+			history_event(c->sim.history, "skew", STR(""), 0, e.ms);
 		script_add(c->script, e);
 		(void)sim_do(&c->sim, &e, &none);
 	}
@@ -754,15 +849,15 @@ static bool turn(struct crowd *c)
 	struct agent *a = &c->agents[i];
 
 	go_on(c);
-	if (c->n_way && chance(c, 20))
+	if (c->n_way && chance(c, c->sim.history ? 60 : 20))
 		return deliver_late(c);
 	if (chance(c, 1))
 		crash(c, a);
 	if (a->unanswered && chance(c, 60))
-		return deliver(c, (struct letter){ a->unanswered, i, "repeated" });
+		return deliver(c, letter_of(c, i, a->unanswered, "repeated"));
 	if (chance(c, 1)) /* the agent crashes before it sends */
 		return true;
-	return send(c, (struct letter){ compose(c, a), i, NULL });
+	return send(c, i, compose(c, a));
 }
 
 static void set_policy(struct crowd *c, struct policy *p)
@@ -781,39 +876,85 @@ static void set_policy(struct crowd *c, struct policy *p)
 	p->untyped = chance(c, 6);
 }
 
-static void gather(struct crowd *c, uint32_t agents)
+static void gather(struct crowd *c)
 {
 	static const uint32_t crowds[] = { 1, 2, 3, 5, 8, 40, AGENTS_MAX };
 
 	c->n_agents = crowds[pick(c, 7)];
-	if (agents)
-		c->n_agents = agents;
+	if (c->plan->agents)
+		c->n_agents = c->plan->agents;
 	c->n_ids = 1 + pick(c, chance(c, 50) ? 3 : 14);
+	if (c->plan->plain) {
+		c->n_agents = 6;
+		c->n_ids = 5;
+	}
 	c->chaos = chance(c, 25) ? 0 : 4 + pick(c, 20);
+	c->loss = c->chaos;
+	c->dying = 3;
+	if (c->plan->history) {
+		c->chaos = 30;
+		c->loss = c->dying = c->plan->loss;
+	}
 	c->agents = arena_array(memory(c), struct agent, c->n_agents);
 	for (uint32_t i = 0; i < c->n_agents; i++)
 		c->agents[i].name = arena_printf(memory(c), "a%u", i);
 }
 
-bool agents_run(uint64_t seed, size_t ops, uint32_t agents, FILE *tell, struct script *out,
-		struct buf *why, size_t *calls)
+static void need(const struct crowd *c, int r)
 {
-	struct crowd c = { .script = out, .random = seed * UINT64_C(0x2545f4914f6cdd1d) };
+	if (!r)
+		return;
+	fprintf(stderr, "sim: cannot write %s: %s\n", c->plan->history, strerror(-r));
+	exit(2);
+}
+
+static void open_history(struct crowd *c)
+{
+	struct str uri = str_c(c->sim.uri);
+	struct history_head head = { .pawl = STR("sim"),
+				     .store = str_cut(&uri, ':'),
+				     .seed = c->plan->seed,
+				     .agents = c->n_agents,
+				     .tasks = c->n_ids,
+				     .policy = c->script->policy };
+
+	if (c->plan->history)
+		need(c, history_open(&c->sim.history, c->plan->history, &head));
+}
+
+/* The last calls of a recorded run are answered, too. */
+static bool finish(struct crowd *c)
+{
+	while (c->sim.history && c->n_way)
+		if (!deliver_late(c))
+			return false;
+	return sim_end(&c->sim);
+}
+
+bool agents_run(const struct sim_plan *plan, struct script *out, struct buf *why, size_t *calls)
+{
+	struct crowd c = { .plan = plan,
+			   .script = out,
+			   .random = plan->seed * UINT64_C(0x2545f4914f6cdd1d) };
 	bool right = true;
 
 	*out = (struct script){ 0 };
 	set_policy(&c, &out->policy);
 	out->alone = chance(&c, 15);
-	c.guards = chance(&c, 40);
-	gather(&c, agents);
-	sim_open(&c.sim, out, ops);
-	c.sim.tell = tell;
-	while (right && !c.sim.over && c.sim.n_calls < ops)
+	if (plan->history)
+		out->alone = plan->alone;
+	c.guards = chance(&c, 40) && !plan->plain;
+	gather(&c);
+	sim_open(&c.sim, out, plan->ops + ON_THE_WAY);
+	c.sim.tell = plan->tell;
+	open_history(&c);
+	while (right && !c.sim.over && c.sim.n_calls < plan->ops)
 		right = turn(&c);
 	*calls = c.sim.n_calls;
 	if (right && !c.sim.over)
-		right = sim_end(&c.sim);
+		right = finish(&c);
 	buf_adds(why, buf_str(&c.sim.why));
+	need(&c, history_close(c.sim.history));
 	sim_close(&c.sim);
 	return right;
 }

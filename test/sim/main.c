@@ -1,8 +1,9 @@
 /*
- * sim [--seeds N|FROM-TO] [--ops N] [--agents N] [--seconds N] [--seed S [-v]] [--twice] [--store
- * URI]: runs seeds until one fails or all are done. In the URI, {dir} stands for a new folder and
- * {n} for the number of the run: each run needs an empty store. --twice: runs each seed a second
- * time; it must go the same way.
+ * sim [--seeds N|FROM-TO] [--ops N] [--agents N] [--seconds N] [--seed S [-v] [--history FILE]]
+ * [--twice] [--store URI]: runs seeds until one fails or all are done. In the URI, {dir} stands for
+ * a new folder and {n} for the number of the run: each run needs an empty store. --twice: runs each
+ * seed a second time; it must go the same way. --history: lets calls overlap, and records them in a
+ * new file for `pawl torture --check`.
  */
 #include <getopt.h>
 #include <stdlib.h>
@@ -15,11 +16,11 @@
 struct options {
 	int64_t from, to, ops, agents, seconds;
 	bool verbose, twice;
+	const char *history;
 };
 
-static const char usage[] =
-	"usage: sim [--seeds N|FROM-TO] [--ops N] [--agents N] [--seconds N] [--seed S [-v]] "
-	"[--twice] [--store URI]\n";
+static const char usage[] = "usage: sim [--seeds N|FROM-TO] [--ops N] [--agents N] [--seconds N] "
+			    "[--seed S [-v] [--history FILE]] [--twice] [--store URI]\n";
 
 static double seconds_now(void)
 {
@@ -61,8 +62,13 @@ static bool run_seed(uint64_t seed, const struct options *o, FILE *tell, size_t 
 {
 	struct script script;
 	struct buf why = BUF_MAX(1 << 16);
-	bool right = agents_run(seed, (size_t)o->ops, (uint32_t)o->agents, tell, &script, &why,
-				calls);
+	struct sim_plan plan = { .seed = seed,
+				 .ops = (size_t)o->ops,
+				 .agents = (uint32_t)o->agents,
+				 .tell = tell,
+				 .history = o->history,
+				 .loss = 1 };
+	bool right = agents_run(&plan, &script, &why, calls);
 
 	if (!right)
 		report(seed, o->ops, &script, buf_str(&why));
@@ -163,6 +169,7 @@ static bool parse(int argc, char **argv, struct options *o)
 		{ "agents", required_argument, NULL, 'a' },
 		{ "seconds", required_argument, NULL, 't' },
 		{ "store", required_argument, NULL, 'u' },
+		{ "history", required_argument, NULL, 'h' },
 		{ "twice", no_argument, NULL, '2' },
 		{ 0 },
 	};
@@ -183,6 +190,8 @@ static bool parse(int argc, char **argv, struct options *o)
 			good = number(optarg, &o->seconds);
 		} else if (c == 'u') {
 			good = setenv("PAWL_TEST_STORE", optarg, 1) == 0;
+		} else if (c == 'h') {
+			o->history = optarg;
 		} else if (c == 'v') {
 			o->verbose = true;
 		} else if (c == '2') {

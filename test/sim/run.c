@@ -310,8 +310,12 @@ static bool ask(struct sim *s, enum op op, struct str id)
 		GIVE(&rq, id, id);
 	if (op == OP_NEXT)
 		GIVE(&rq, explain, 1);
-	return sim_do(s, &(struct sim_entry){ .kind = ENTRY_CALL, .rq = &rq, .note = "at the end" },
-		      &ans);
+	if (!sim_do(s, &(struct sim_entry){ .kind = ENTRY_CALL, .rq = &rq, .note = "at the end" },
+		    &ans))
+		return false;
+	if (s->history && op == OP_SHOW)
+		history_final(s->history, id, ans.now, ans.task);
+	return true;
 }
 
 bool sim_end(struct sim *s)

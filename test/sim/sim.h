@@ -12,6 +12,7 @@
 
 #include <stdio.h>
 
+#include "proof/history/history.h"
 #include "proof/model/model.h"
 #include "queue/queue.h"
 
@@ -70,7 +71,8 @@ struct sim {
 	int64_t begun, now;
 	struct watched tasks[SIM_TASKS];
 	struct buf why;
-	FILE *tell; /* where each step is printed as it happens; may be NULL */
+	FILE *tell;              /* where each step is printed as it happens; may be NULL */
+	struct history *history; /* records the run; may be NULL */
 	size_t n_calls;
 };
 
@@ -98,10 +100,27 @@ bool sim_wrong(struct sim *s, const char *fmt, ...) __attribute__((format(printf
 bool watch_call(struct sim *s, const struct model_call *c, const struct answer *ans);
 bool watch_end(struct sim *s);
 
-/* agents.c: runs one seed. agents 0: the seed decides the number. true: no error. The script
- * records all actions. */
-bool agents_run(uint64_t seed, size_t ops, uint32_t agents, FILE *tell, struct script *out,
-		struct buf *why, size_t *calls);
+/* What a run is made of, besides its seed. */
+struct sim_plan {
+	uint64_t seed;
+	size_t ops;
+	uint32_t agents; /* 0: the seed decides the number */
+	FILE *tell;      /* may be NULL */
+	/* Records the calls in this new file (proof/history/history.h). Calls then overlap: other
+	 * agents go on between the sending of a call, its effect and its answer. NULL: no record. */
+	const char *history;
+	/* Of a recorded run: percentage of answers that are lost, of agents that die during a call,
+	 * and of calls that end with API_ERROR. */
+	unsigned loss;
+	/* Six agents on five tasks, and nothing that could explain a wrong answer in the record: no
+	 * removals, no ids that the queue makes, no locks of the whole queue, no clocks that are
+	 * set. */
+	bool plain;
+	bool alone; /* of a recorded run: no task is linked to another */
+};
+
+/* agents.c: runs one seed. true: no error. The script records all actions. */
+bool agents_run(const struct sim_plan *plan, struct script *out, struct buf *why, size_t *calls);
 
 /* shrink.c: removes from a failing script the entries that it does not need to fail. */
 void script_shrink(struct script *script);
