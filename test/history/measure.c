@@ -1,12 +1,11 @@
-/* measure HISTORIES CALLS TASKS AGENTS: how long the checker takes for histories of a correct
- * store. */
+/* measure HISTORIES CALLS [plain]: how long the checker takes for histories of a correct store. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <time.h>
 
-#include "gen.h"
 #include "proof/check/check.h"
+#include "recorded.h"
 
 static double seconds(void)
 {
@@ -18,29 +17,26 @@ static double seconds(void)
 
 int main(int argc, char **argv)
 {
-	struct gen g = gen_default;
+	struct sim_plan plan = { .loss = 1 };
 	size_t bad = 0, undecided = 0, unanswered = 0;
 	double spent = 0;
 	struct rusage use;
 	long n;
 
-	if (argc != 5) {
-		fprintf(stderr, "usage: measure HISTORIES CALLS TASKS AGENTS\n");
+	if (argc != 3 && argc != 4) {
+		fprintf(stderr, "usage: measure HISTORIES CALLS [plain]\n");
 		return 2;
 	}
 	n = strtol(argv[1], NULL, 10);
-	g.calls = strtoul(argv[2], NULL, 10);
-	g.tasks = strtoul(argv[3], NULL, 10);
-	g.agents = strtoul(argv[4], NULL, 10);
-	if (g.tasks > 5)
-		g.links = 0; /* otherwise most tasks would be one family */
-	for (g.seed = 1; g.seed <= (uint64_t)n; g.seed++) {
+	plan.ops = strtoul(argv[2], NULL, 10);
+	plan.plain = argc == 4 && strcmp(argv[3], "plain") == 0;
+	for (plan.seed = 1; plan.seed <= (uint64_t)n; plan.seed++) {
 		struct history_log log;
 		struct check_report r;
 		struct arena a = { 0 };
 		double from;
 
-		gen_run(&g, &log);
+		record(plan, &log);
 		from = seconds();
 		history_check(&log, &r, &a);
 		spent += seconds() - from;
@@ -52,6 +48,6 @@ int main(int argc, char **argv)
 	}
 	getrusage(RUSAGE_SELF, &use);
 	printf("%ld histories of %zu calls: %.2f s, %zu violations, %zu undecided, %zu unanswered, %ld MB\n",
-	       n, g.calls, spent, bad, undecided, unanswered, use.ru_maxrss / 1024);
+	       n, plan.ops, spent, bad, undecided, unanswered, use.ru_maxrss / 1024);
 	return bad > 0;
 }

@@ -10,64 +10,58 @@
 #include <cmocka.h>
 
 #include "base/seeded.h"
-#include "gen.h"
 #include "kit/scale.h"
 #include "proof/check/check.h"
+#include "recorded.h"
 
 #define SEEDS SCALE(20, 5)
 
-static size_t check(const struct history_log *log, size_t counts[CHECK_KINDS], bool show)
+static void show(const struct check_report *r, const struct history_log *log)
+{
+	struct buf b = BUF_MAX(1 << 20);
+
+	check_print(r, log, &b);
+	fprintf(stderr, "%.*s", (int)b.n, b.p);
+	buf_free(&b);
+}
+
+static struct check_report check(const struct history_log *log, bool tell)
 {
 	struct check_report r;
 	struct arena a = { 0 };
-	size_t bad;
 
 	history_check(log, &r, &a);
-	memcpy(counts, r.counts, sizeof(r.counts));
-	bad = check_violations(&r) + r.undecided;
-	if (show && bad) {
-		struct buf b = BUF_MAX(1 << 20);
-
-		check_print(&r, log, &b);
-		fprintf(stderr, "seed %llu\n%s", (unsigned long long)log->head.seed,
-			arena_cstr(&a, buf_str(&b)));
-		buf_free(&b);
-	}
+	if (tell && check_violations(&r))
+		show(&r, log);
 	arena_free(&a);
-	return bad;
+	return r;
 }
 
-static void all_clean(struct gen g)
+/* The number of histories that were not decided. */
+static size_t all_clean(struct sim_plan plan, uint64_t seeds)
 {
-	for (g.seed = 1; g.seed <= SEEDS; g.seed++) {
-		struct history_log log;
-		size_t counts[CHECK_KINDS];
+	size_t undecided = 0;
 
-		gen_run(&g, &log);
-		assert_int_equal(check(&log, counts, true), 0);
+	for (plan.seed = 1; plan.seed <= seeds; plan.seed++) {
+		struct history_log log;
+		struct check_report r;
+
+		record(plan, &log);
+		r = check(&log, true);
+		assert_int_equal(check_violations(&r), 0);
+		undecided += r.undecided > 0;
 		history_free(&log);
 	}
+	return undecided;
 }
 
+/* If every call was answered, every history is decided. */
 static void clean(void **state)
 {
-	struct gen g = gen_default;
-
 	(void)state;
-	all_clean(g);
-	g.kills = g.faults = 0;
-	all_clean(g);
-	g.links = 0;
-	g.slow_ns = 400000000; /* all calls overlap */
-	all_clean(g);
-	g.links = 80;
-	g.tasks = 12;
-	g.removes = false;
-	all_clean(g);
-	g = gen_default;
-	g.links = 5;
-	g.guards = true;
-	all_clean(g);
+	assert_int_equal(all_clean((struct sim_plan){ .ops = 500 }, 2 * SEEDS), 0);
+	assert_in_range(all_clean((struct sim_plan){ .ops = 200, .loss = 1 }, 5 * SEEDS), 0,
+			SEEDS / 5);
 }
 
 /* --- planted errors ------------------------------------------------------------------------------ */
@@ -98,6 +92,7 @@ static bool plant_fence(struct history_log *log, size_t i)
 
 	for (size_t k = 0; takes(c) && k < i; k++)
 		if (takes(&log->calls[k]) && same_task(&log->calls[k], c) &&
+		    !str_eq(log->calls[k].rq->new_token, c->rq->new_token) &&
 		    log->calls[k].ans->lock->fence + 1 == c->ans->lock->fence) {
 			c->ans->lock->fence--;
 			c->ans->task->fence--;
@@ -206,7 +201,7 @@ static bool plant_clock(struct history_log *log, size_t i)
 
 	if (i < 50 || !c->ans || !c->ans->now || c->ans->code == USAGE)
 		return false;
-	c->ans->now -= 100000;
+	c->ans->now = 1000;
 	return true;
 }
 
@@ -279,26 +274,22 @@ static const struct plant {
 
 static void plant_everywhere(const struct plant *p)
 {
-	struct gen g = gen_default;
+	struct sim_plan plan = { .ops = 500, .loss = p->deaths, .plain = true };
 	int planted = 0;
 
-	g.removes = g.makes = false; /* a removal would explain a missing version */
-	if (!p->deaths)
-		g.kills = g.faults = 0;
-	for (g.seed = 1; g.seed <= SEEDS; g.seed++) {
+	for (plan.seed = 1; plan.seed <= SEEDS; plan.seed++) {
 		struct history_log log;
-		size_t counts[CHECK_KINDS], i;
-		uint64_t random = g.seed * 77;
+		size_t i;
+		uint64_t random = plan.seed * 77;
 		bool done = false;
 
-		gen_run(&g, &log);
+		record(plan, &log);
 		i = seeded_below(&random, (uint32_t)HALF(&log));
 		for (size_t k = 0; !done && k < HALF(&log); k++)
 			done = p->plant(&log, (i + k) % HALF(&log));
-		if (done)
-			(void)check(&log, counts, false);
-		if (done && !counts[p->kind])
-			fail_msg("%s: seed %llu: not found", p->name, (unsigned long long)g.seed);
+		if (done && !check(&log, false).counts[p->kind])
+			fail_msg("%s: seed %llu: not found", p->name,
+				 (unsigned long long)plan.seed);
 		planted += done;
 		history_free(&log);
 	}
@@ -316,18 +307,15 @@ static void planted(void **state)
 /* A caller gets NO_TASKS although a task is eligible. */
 static void planted_no_tasks(void **state)
 {
-	struct gen g = gen_default;
+	struct sim_plan plan = { .ops = 500, .loss = 1, .plain = true, .alone = true };
 	int planted_at = 0;
 
 	(void)state;
-	g.removes = g.makes = false;
-	g.links = 0;
-	for (g.seed = 1; g.seed <= SEEDS; g.seed++) {
+	for (plan.seed = 1; plan.seed <= SEEDS; plan.seed++) {
 		struct history_log log;
-		size_t counts[CHECK_KINDS];
 		bool done = false;
 
-		gen_run(&g, &log);
+		record(plan, &log);
 		for (size_t i = 0; !done && i < HALF(&log); i++) {
 			const struct history_call *c = &log.calls[i];
 			struct history_call *free_slot = &log.calls[log.n_calls - 1];
@@ -338,7 +326,8 @@ static void planted_no_tasks(void **state)
 			for (size_t k = i; !done && k < HALF(&log); k++) {
 				const struct history_call *d = &log.calls[k];
 
-				if (!same_task(c, d) || d->sent < c->answered + 10 ||
+				if (!same_task(c, d) || d->ans->repeated ||
+				    d->sent < c->answered + 10 ||
 				    d->ans->task->version != c->ans->task->version)
 					continue;
 				*free_slot = (struct history_call){ .number = 100000,
@@ -353,10 +342,8 @@ static void planted_no_tasks(void **state)
 				done = true;
 			}
 		}
-		if (done)
-			(void)check(&log, counts, false);
-		if (done && !counts[CHECK_SELECTED])
-			fail_msg("seed %llu: not found", (unsigned long long)g.seed);
+		if (done && !check(&log, false).counts[CHECK_SELECTED])
+			fail_msg("seed %llu: not found", (unsigned long long)plan.seed);
 		planted_at += done;
 		history_free(&log);
 	}

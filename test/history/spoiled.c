@@ -8,11 +8,11 @@
 
 #include <cmocka.h>
 
-#include "gen.h"
 #include "proof/check/check.h"
+#include "recorded.h"
 
 #define SEEDS 2
-#define CALLS 160
+#define CALLS 300
 
 struct spot {
 	struct history_log *log;
@@ -248,36 +248,33 @@ static const struct history_call *spoil(size_t k, struct history_log *log, size_
 	return NULL;
 }
 
-static void spoiled(size_t k, const struct gen *g)
+static void spoiled(size_t k, struct sim_plan plan)
 {
 	struct history_log log;
 	const struct history_call *c;
 
-	gen_run(g, &log);
+	record(plan, &log);
 	c = spoil(k, &log, CALLS / 4 + k);
 	if (!c) /* rare ones */
 		c = spoil(k, &log, 0);
 	if (!c)
 		fail_msg("%s: seed %llu: no answer has it", spoils[k].name,
-			 (unsigned long long)g->seed);
+			 (unsigned long long)plan.seed);
 	if (!violations(&log))
 		fail_msg("%s: seed %llu, call %llu: not found", spoils[k].name,
-			 (unsigned long long)g->seed, (unsigned long long)c->number);
+			 (unsigned long long)plan.seed, (unsigned long long)c->number);
 	history_free(&log);
 }
 
 /* If every call got an answer, no changed field goes unnoticed. */
 static void every_field(void **state)
 {
-	struct gen g = gen_default;
+	struct sim_plan plan = { .ops = CALLS, .plain = true };
 
 	(void)state;
-	g.removes = g.makes = false;
-	g.kills = g.faults = 0;
-	g.calls = CALLS;
 	for (size_t k = 0; k < sizeof(spoils) / sizeof(*spoils); k++)
-		for (g.seed = 1; g.seed <= SEEDS; g.seed++)
-			spoiled(k, &g);
+		for (plan.seed = 1; plan.seed <= SEEDS; plan.seed++)
+			spoiled(k, plan);
 }
 
 int main(void)
