@@ -62,6 +62,8 @@ static void clean(void **state)
 	assert_int_equal(all_clean((struct sim_plan){ .ops = 500 }, 2 * SEEDS), 0);
 	assert_in_range(all_clean((struct sim_plan){ .ops = 200, .loss = 1 }, 5 * SEEDS), 0,
 			SEEDS / 5);
+	assert_int_equal(
+		all_clean((struct sim_plan){ .ops = 500, .loss = 1, .plain = true }, 5 * SEEDS), 0);
 }
 
 /* --- planted errors ------------------------------------------------------------------------------ */

@@ -103,6 +103,8 @@ uint32_t model_worn(const struct model_world *w, const struct model *m, const st
 	struct model_world copy = *w;
 
 	s.w = &copy;
+	if (c->rq->op == OP_DONE) /* the tasks that wait for this one are eligible next */
+		step_task(&s, c->id)->status = DONE;
 	while ((task = model_first(w, s.m, c, now)) && step_worn(&s, step_task(&s, task))) {
 		(void)step_abandon(&s, step_task(&s, task));
 		n++;
