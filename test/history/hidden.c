@@ -434,6 +434,20 @@ static void made_a_day_later(void **state)
 	CLEAN(t);
 }
 
+/* The unanswered call was made a day before the answers in which its request id is forgotten. */
+static void forgotten_a_day_later(void **state)
+{
+	struct text t = begin();
+
+	(void)state;
+	call(&t, 0, "a1", NEW("t1"), MADE("t1"));
+	send(&t, 10, "a1", UPDATE);
+	get(&t, 21, send(&t, 20, "a1", UPDATE), 1500 + DAY,
+	    OK("t1", "Ready", 0, 2, "") ",'repeated':true");
+	get(&t, 31, send(&t, 30, "a1", UPDATE), 1600 + DAY, OK("t1", "Ready", 0, 3, ""));
+	CLEAN(t);
+}
+
 /* A request id may have been used by a call that names no task. */
 static void id_of_a_cleanup(void **state)
 {
@@ -511,9 +525,9 @@ int main(void)
 		cmocka_unit_test(seen_by_count),    cmocka_unit_test(no_trace),
 		cmocka_unit_test(next_of_family),   cmocka_unit_test(archived),
 		cmocka_unit_test(made_by_claim),    cmocka_unit_test(late),
-		cmocka_unit_test(made_a_day_later), cmocka_unit_test(id_of_a_cleanup),
-		cmocka_unit_test(free_to_take),     cmocka_unit_test(taken_late),
-		cmocka_unit_test(claimed_by_hand),
+		cmocka_unit_test(made_a_day_later), cmocka_unit_test(forgotten_a_day_later),
+		cmocka_unit_test(id_of_a_cleanup),  cmocka_unit_test(free_to_take),
+		cmocka_unit_test(taken_late),       cmocka_unit_test(claimed_by_hand),
 	};
 
 	return cmocka_run_group_tests_name("hidden", tests, NULL, NULL);

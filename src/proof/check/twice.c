@@ -2,8 +2,7 @@
 #include <stdlib.h>
 
 #include "proof/check/part.h"
-
-#define KEPT_MS (24 * 3600 * INT64_C(1000)) /* how long a store remembers a request id */
+#include "proof/model/model.h"
 
 /* Chains of calls that have one name (a request id or a token) in common. */
 struct chains {
@@ -68,7 +67,7 @@ static void check_ids(struct checking *x)
 						  *b = x->calls[all.next[i] - 1];
 
 			/* of two calls at once, the one that was sent first may be the later one */
-			if (llabs(b->ans->now - a->ans->now) >= KEPT_MS)
+			if (llabs(b->ans->now - a->ans->now) >= MODEL_KEPT)
 				continue;
 			check_add(x, CHECK_TWICE, a->rq->id,
 				  (const struct history_call *const[]){ a, b }, 2,

@@ -138,10 +138,15 @@ static void find_hints(struct search *s)
 	find_spans(s);
 	for (size_t i = 0; i < s->f->n_parts; i++)
 		shown += shown_by(s->f->parts[i].ans);
-	s->hints = arena_array(s->arena, struct hint, shown * (HINTS + 2 * s->n_spans));
-	for (size_t i = 0; i < s->f->n_parts; i++)
+	s->hints = arena_array(s->arena, struct hint,
+			       shown * (HINTS + 2 * s->n_spans) + s->f->n_parts);
+	for (size_t i = 0; i < s->f->n_parts; i++) {
 		if (s->f->parts[i].ans)
 			hints_of_answer(s, s->f->parts[i].ans);
+		/* the id may have been forgotten just then */
+		if (s->f->parts[i].ans && s->calls[i].request)
+			add_hint(s, s->calls[i].id, s->f->parts[i].now - MODEL_KEPT);
+	}
 	if (s->n_hints)
 		qsort(s->hints, s->n_hints, sizeof(*s->hints), by_time);
 	for (size_t i = 0; i < s->n_hints; i++)

@@ -76,6 +76,8 @@ struct model_task {
 	uint32_t depends[MODEL_DEPENDS];
 };
 
+#define MODEL_KEPT (24 * 3600 * INT64_C(1000)) /* how long a store remembers a request id, in ms */
+
 /* The answer kept for a request id. */
 struct model_kept {
 	int64_t until; /* 0: none */

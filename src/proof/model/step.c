@@ -1,8 +1,6 @@
 /* One call, and the answer that is kept for repeats. */
 #include "proof/model/part.h"
 
-#define REQUEST_KEPT (24 * 3600 * INT64_C(1000))
-
 /* A Ready task that depends on a canceled task goes to Needs Help. */
 void step_settle(const struct step *s, uint32_t about)
 {
@@ -179,7 +177,7 @@ static void keep_answer(const struct step *s)
 	if (!s->c->request || s->want->code != SUCCESS)
 		return;
 	*model_kept(s->m, s->c->request) = (struct model_kept){
-		.until = s->now + REQUEST_KEPT,
+		.until = s->now + MODEL_KEPT,
 		.call = s->c->same,
 		.answer = model_name(s->w, MODEL_TEXT,
 				     str_n((const char *)s->want, sizeof(*s->want))),
