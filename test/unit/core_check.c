@@ -61,6 +61,8 @@ static void changed_tasks(void **state)
 	t.fence--;
 	assert_null(task_change_fault(&t, &old, STR("task/t1"), &mem));
 	assert_non_null(task_change_fault(&t, &old, STR("task/t2"), &mem));
+	t.title = STR(""); /* cleared */
+	assert_null(task_change_fault(&t, &old, STR("task/t1"), &mem));
 	t.summary = STR("\xff");
 	assert_non_null(task_change_fault(&t, &old, STR("task/t1"), &mem));
 	t = old;
