@@ -283,7 +283,8 @@ attack_claims_of_a_caller_that_does_not_read() {
 		assert status == 200 and len(text) < 65536 and b"too long" in text, text[:500]
 		# a refused change does not lift the limit for the reads beside it
 		bad = b"\xff\1\x18\1\3t99"
-		many = [unread(struct.pack(">I", len(bad)) + bad + LIST) for _ in range(10)]
+		# few with sanitizers, which take seconds for each: after 30 s the server drops the answers that nobody reads
+		many = [unread(struct.pack(">I", len(bad)) + bad + LIST) for _ in range(2 if sanitized else 10)]
 		assert ask("/v1/list", "{}")[0] == 429
 		assert ask("/mcp", '{"jsonrpc": "2.0", "id": 1, "method": "ping"}')[0] == 429
 		assert ask("/v1/comment", '{"id": "t3", "text": "short"}')[0] == 200
