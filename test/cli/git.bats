@@ -226,22 +226,16 @@ folds() {
 
 # Only root may read which files such a process had open: pawl must not take it for a process of another user.
 @test "git: a git process that has ended holds no ref's lock" {
-	as=()
-	[ "$(id -u)" != 0 ] || as=(setpriv --reuid 65534 --regid 65534 --clear-groups)
+	[ "$(id -u)" != 0 ] || skip "root may read everything"
 	call 0 init --store "git:$remote"
 	call 0 create x
 	touch -d '2 hours ago' "$remote/refs/pawl/default/t/t1.lock"
 	ln -s "$(type -P true)" gitdead
-	if [ "$(id -u)" = 0 ]; then
-		chmod a+x "$BATS_RUN_TMPDIR" "${BATS_TEST_TMPDIR%/*}"
-		chown -R 65534:65534 "$BATS_TEST_TMPDIR"
-	fi
-	"${as[@]}" bash -c './gitdead & exec sleep 60' 3>&- &
+	bash -c './gitdead & exec sleep 60' 3>&- &
 	soon pgrep -P $! gitdead
 	soon grep -q ') Z ' "/proc/$(pgrep -P $! gitdead)/stat"
-	run "${as[@]}" "$PAWL" doctor
+	call 40 doctor
 	kill $!
-	same "$status" 40
 	says t1.lock "pawl doctor --fix"
 }
 
