@@ -81,7 +81,7 @@ export function call(name, args = {}) {
 
 // --- the proof of the server --------------------------------------------------------------------------------------
 // Another user can listen on the port of a server that is down. So a server must prove that it knows the token, for the
-// address of this page (http/proof.h).
+// address of this page (http/http_proof.h).
 
 const bytes = text => new TextEncoder().encode(text);
 const hex = buffer => Array.from(new Uint8Array(buffer), b => b.toString(16).padStart(2, "0")).join("");

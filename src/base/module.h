@@ -38,7 +38,7 @@ struct module {
 	const struct serve_ops *serve;         /* cmd/serve.h; NULL: none */
 	const struct http_tls_ops *http_tls;   /* http/tls.h; NULL: none */
 	const struct board_ops *board;         /* cmd/board.h; NULL: none */
-	const struct remote_ops *remote;       /* queue/remote.h; NULL: none */
+	const struct remote_ops *remote;       /* queue/remote_queue.h; NULL: none */
 	const struct sync_ops *sync;           /* sync/sync.h; NULL: none */
 };
 

@@ -10,7 +10,7 @@
 #include "base/os.h"
 #include "base/secret.h"
 #include "core/role.h"
-#include "format/json_value.h"
+#include "format/json.h"
 
 #define FILE_MAX (8u << 20)
 #define LOCK_MS 5000

@@ -12,7 +12,7 @@
 #include "client/keyring.h"
 #include "client/place.h"
 #include "client/settings.h"
-#include "client/trust.h"
+#include "client/trust_config.h"
 #include "queue/queue.h"
 
 /* The kind of caller; it selects the timeout. */

@@ -12,7 +12,7 @@
  * Nothing is synced to the disk. If a power failure loses a token, its holder loses the rest of a lease, which then
  * expires. An fsync would double the cost of every claim.
  */
-#include "client/keyring_part.h"
+#include "client/keyring_private.h"
 #include "client/line.h"
 
 #include <dirent.h>

@@ -1,7 +1,7 @@
 /* One file of the keyring: its name and its content. */
 #include "base/fs.h"
 #include "base/secret.h"
-#include "client/keyring_part.h"
+#include "client/keyring_private.h"
 #include "client/line.h"
 
 /* --- contents ------------------------------------------------------------------------------ */

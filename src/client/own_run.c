@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/fs.h"
-#include "client/keyring_part.h"
+#include "client/keyring_private.h"
 
 #define HEAD 32
 #define TRIES 16

@@ -11,7 +11,7 @@
 #include "base/os.h"
 #include "base/secret.h"
 #include "client/line.h"
-#include "client/trust.h"
+#include "client/trust_config.h"
 #include "store/store.h"
 
 #define TRUST_FILE_MAX (64 * 1024)

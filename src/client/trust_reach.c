@@ -3,7 +3,7 @@
 
 #include "base/fs.h"
 #include "base/text.h"
-#include "client/trust.h"
+#include "client/trust_config.h"
 #include "store/store.h"
 
 bool trust_within(struct str path, struct str root)

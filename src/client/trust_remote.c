@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "base/fs.h"
-#include "client/trust.h"
+#include "client/trust_config.h"
 
 #define GIT_CONFIG_MAX (256 * 1024)
 

@@ -4,7 +4,7 @@
 #include "base/text.h"
 #include "base/when.h"
 #include "client/redact.h"
-#include "format/answer.h"
+#include "format/answer_form.h"
 
 static size_t word_length(const char *name)
 {

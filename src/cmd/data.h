@@ -3,7 +3,7 @@
 #define CMD_DATA_H
 
 #include "cmd/command.h"
-#include "transfer/backup.h"
+#include "transfer/backup_file.h"
 
 #define PARAM_FORMAT(command)                                                      \
 	LOCAL(command, format, "format", P_CHOICE, .choices = "json jsonl csv md", \

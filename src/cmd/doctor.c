@@ -11,7 +11,7 @@
 #include "cmd/doctor.h"
 #include "cmd/proof.h"
 #include "core/role.h"
-#include "queue/remote.h"
+#include "queue/remote_queue.h"
 
 struct doctor_args {
 	struct args args;

@@ -14,7 +14,7 @@
 #include "base/os.h"
 #include "client/queue_lock.h"
 #include "cmd/doctor.h"
-#include "transfer/backup.h"
+#include "transfer/backup_file.h"
 #include "transfer/salvage.h"
 
 #define LOCK_ID STR("@maintenance")

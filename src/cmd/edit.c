@@ -15,7 +15,7 @@
 #include "core/override.h"
 #include "core/update.h"
 #include "run/editor.h"
-#include "run/run.h"
+#include "run/run_jobs.h"
 
 #define CHANGES 4 /* update, undepend, update of links, depend */
 #define TRIES 20  /* while only the lease of the task changes */

@@ -1,5 +1,5 @@
 #include "base/when.h"
-#include "transfer/backup.h"
+#include "transfer/backup_file.h"
 #include "cmd/command.h"
 
 static const struct param on_params[] = {

@@ -2,7 +2,7 @@
 
 #include "client/redact.h"
 #include "core/lease.h"
-#include "format/task.h"
+#include "format/task_form.h"
 
 static const struct param acquire_params[] = {
 	PARAM_LOCK("task to lock, or @write, @batch, @config or @maintenance"),

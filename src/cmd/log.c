@@ -3,7 +3,7 @@
 #include "base/os.h"
 #include "base/when.h"
 #include "cmd/command.h"
-#include "format/answer.h"
+#include "format/answer_form.h"
 
 struct log_args {
 	struct args args;

@@ -8,7 +8,7 @@
 #include "client/login.h"
 #include "cmd/command.h"
 #include "core/role.h"
-#include "queue/remote.h"
+#include "queue/remote_queue.h"
 
 #define TIMEOUT_MS 10000
 

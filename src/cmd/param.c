@@ -5,7 +5,7 @@
 #include "base/secret.h"
 #include "base/text.h"
 #include "base/when.h"
-#include "core/check.h"
+#include "core/validate.h"
 #include "core/typed.h"
 
 static const char *const value_names[] = {

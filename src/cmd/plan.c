@@ -4,7 +4,7 @@
 
 #include "cmd/data.h"
 #include "core/typed.h"
-#include "format/plan.h"
+#include "format/markdown_plan.h"
 
 /* create --file: the open items of a plan as requests, in the order of the file. */
 struct planned {

@@ -1,6 +1,6 @@
 #include "cmd/reply.h"
 
-#include "format/answer.h"
+#include "format/answer_form.h"
 
 bool reply_ok(const struct reply *r)
 {

@@ -8,7 +8,7 @@
 #include <jansson.h>
 
 #include "core/answer.h"
-#include "format/json_value.h"
+#include "format/json.h"
 
 struct reply {
 	struct answer ans;    /* its code is the code of the command */

@@ -1,10 +1,10 @@
-#include "run/run.h"
+#include "run/run_jobs.h"
 
 #include "base/text.h"
 #include "base/when.h"
 #include "cmd/command.h"
 #include "core/lease.h"
-#include "format/answer.h"
+#include "format/answer_form.h"
 
 #define JOBS_MAX 256
 

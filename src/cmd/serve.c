@@ -1,7 +1,7 @@
 #include "cmd/serve.h"
 
 #include "base/module.h"
-#include "queue/remote.h"
+#include "queue/remote_queue.h"
 
 static const struct param params[] = {
 	LOCAL(serve, listen, "listen", P_NAMES, .letter = 'l', .value = "ADDRESS",

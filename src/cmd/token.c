@@ -6,7 +6,7 @@
 #include "client/bearer.h"
 #include "cmd/command.h"
 #include "core/role.h"
-#include "queue/remote.h"
+#include "queue/remote_queue.h"
 
 struct token_args {
 	struct args args;

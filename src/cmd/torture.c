@@ -8,7 +8,7 @@
 #include "base/secret.h"
 #include "cmd/command.h"
 #include "cmd/proof.h"
-#include "queue/remote.h"
+#include "queue/remote_queue.h"
 
 #define MOST 1000000
 

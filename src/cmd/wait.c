@@ -6,7 +6,7 @@
 
 #include "base/os.h"
 #include "cmd/command.h"
-#include "format/answer.h"
+#include "format/answer_form.h"
 
 #define PAUSE 50 /* minimum time between two attempts, even in a busy queue */
 

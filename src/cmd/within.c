@@ -11,7 +11,7 @@
 #include "base/buf.h"
 #include "base/fs.h"
 #include "base/os.h"
-#include "format/answer.h"
+#include "format/answer_form.h"
 
 #define ANSWER_MAX (1u << 20)
 

@@ -13,7 +13,7 @@ static const struct way {
 	enum status to;
 } ways[WAY_END] = {
 #define WAY(number, name, op, flags, to) [number] = { (name), OP_##op, (flags), (to) },
-#include "core/way.def"
+#include "core/action.def"
 #undef WAY
 };
 

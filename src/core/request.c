@@ -5,7 +5,7 @@
 
 #include "base/text.h"
 #include "base/when.h"
-#include "core/check.h"
+#include "core/validate.h"
 #include "core/override.h"
 #include "core/typed.h"
 #include "core/update.h"

@@ -1,6 +1,6 @@
 /*
  * request: one call, as plain data. `has` tells an empty argument from a missing one: update clears a field whose
- * argument is empty. format/request.h encodes a request.
+ * argument is empty. format/request_form.h encodes a request.
  */
 #ifndef CORE_REQUEST_H
 #define CORE_REQUEST_H

@@ -4,9 +4,9 @@
  */
 #include <errno.h>
 
-#include "format/answer.h"
+#include "format/answer_form.h"
 #include "format/event.h"
-#include "format/task.h"
+#include "format/task_form.h"
 
 #define ROW(tag, kind, when, type, member, ...)                                           \
 	{                                                                                 \

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "format/task.h"
+#include "format/task_form.h"
 
 /* In the order of their display. */
 static const char *const fields[] = { "title",  "class", "priority",

@@ -2,7 +2,7 @@
 
 #include "base/when.h"
 #include "format/changes.h"
-#include "format/json_value.h"
+#include "format/json.h"
 
 /* The parts of an event, and when a member is packed. */
 #define STORED 1u

@@ -5,7 +5,7 @@
 
 #include "base/digit.h"
 #include "base/text.h"
-#include "format/record.h"
+#include "format/record_form.h"
 
 /* --- out ---------------------------------------------------------------------------------------- */
 

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 
 #include "core/field.h"
-#include "format/json_value.h"
-#include "format/task.h"
+#include "format/json.h"
+#include "format/task_form.h"
 
 #define DIGITS 6 /* of one sum */
 

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 
 #include "base/when.h"
-#include "format/json_value.h"
-#include "format/record.h"
+#include "format/json.h"
+#include "format/record_form.h"
 
 /* --- out ---------------------------------------------------------------------------------------- */
 

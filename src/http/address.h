@@ -4,7 +4,7 @@
 #ifndef HTTP_ADDRESS_H
 #define HTTP_ADDRESS_H
 
-#include "http/message.h"
+#include "http/http_message.h"
 
 struct http_place {
 	char host[256]; /* without the brackets of an IPv6 address */

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
-#include "http/part.h"
+#include "http/http_private.h"
 
 #define ROOM 8 /* connections to close when descriptors have run out */
 

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
-#include "http/part.h"
+#include "http/http_private.h"
 
 struct http_timer {
 	struct event event;

@@ -1,4 +1,4 @@
-#include "http/message.h"
+#include "http/http_message.h"
 
 struct str http_header(struct http_headers headers, const char *name)
 {

@@ -1,5 +1,5 @@
 /* The body: where it begins and ends, and the bytes of its chunks. */
-#include "http/parse.h"
+#include "http/http_parse.h"
 
 #include "base/hex.h"
 

@@ -1,5 +1,5 @@
 /* The head: each line, then the head as a whole. */
-#include "http/parse.h"
+#include "http/http_parse.h"
 
 #include "base/arena.h"
 

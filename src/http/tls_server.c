@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
-#include "http/part.h"
+#include "http/http_private.h"
 
 struct tls_context {
 	SSL_CTX *ctx;

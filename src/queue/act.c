@@ -1,9 +1,9 @@
-#include "queue/act.h"
+#include "queue/queue_private.h"
 
 #include "base/text.h"
-#include "core/check.h"
-#include "format/task.h"
-#include "core/graph.h"
+#include "core/validate.h"
+#include "format/task_form.h"
+#include "core/counts.h"
 #include "core/lease.h"
 #include "core/order.h"
 #include "core/role.h"

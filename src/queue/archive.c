@@ -1,5 +1,5 @@
 #include "base/when.h"
-#include "queue/act.h"
+#include "queue/queue_private.h"
 
 static void archive(struct act *w, struct loaded *l)
 {

@@ -1,15 +1,15 @@
 /*
- * Records that cannot be used: they fail the checks of core/check.h, so pawl did not write them. Other programs can
+ * Records that cannot be used: they fail the checks of core/validate.h, so pawl did not write them. Other programs can
  * write to a store. pawl omits these records from lists and never offers or changes them. `doctor` lists them, and
  * `remove --force` removes them.
  */
 #include "base/secret.h"
 #include "base/text.h"
-#include "core/check.h"
-#include "format/task.h"
-#include "queue/act.h"
+#include "core/validate.h"
+#include "format/task_form.h"
+#include "queue/queue_private.h"
 #include "format/event.h"
-#include "format/answer.h"
+#include "format/answer_form.h"
 
 #define SHOWN_COLUMNS 60
 #define LARGE (64u << 10)

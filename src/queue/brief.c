@@ -4,8 +4,8 @@
  * contradict each other.
  */
 #include "core/lease.h"
-#include "format/task.h"
-#include "queue/act.h"
+#include "format/task_form.h"
+#include "queue/queue_private.h"
 
 #define DEPENDS_SHOWN 5
 #define HELD_MOST 200 /* at most this many locks of the agent are read */

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 #include "core/order.h"
-#include "format/task.h"
-#include "queue/act.h"
+#include "format/task_form.h"
+#include "queue/queue_private.h"
 
 #define RANKED_MAX \
 	10000 /* tasks of one status that are put in order; of more, the oldest come first */

@@ -1,6 +1,6 @@
 /* A change of any number of tasks, in many pieces: all of them or none. */
 #include "base/os.h"
-#include "queue/act.h"
+#include "queue/queue_private.h"
 
 int bulk_refuse(struct bulk *b, enum result code, struct str text, struct str hint)
 {

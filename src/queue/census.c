@@ -1,6 +1,6 @@
 #include "queue/census.h"
 
-#include "format/task.h"
+#include "format/task_form.h"
 #include "queue/queue.h"
 
 /* Every count that a task stores. graph.c says which task adds to which of them. */

@@ -1,7 +1,7 @@
-#include "core/graph.h"
+#include "core/counts.h"
 #include "core/lease.h"
 #include "format/changes.h"
-#include "queue/act.h"
+#include "queue/queue_private.h"
 
 /* The task that the first call took, if its agent still holds it. */
 static int next_again(struct act *w, const struct loaded *l, struct loaded **next)

@@ -1,6 +1,6 @@
 #include "base/proc.h"
 #include "base/when.h"
-#include "queue/act.h"
+#include "queue/queue_private.h"
 
 bool lock_dead(const struct lock *l)
 {

@@ -1,9 +1,9 @@
 /* Dumps a whole queue, every record and the log, and compares it with a dump. */
 #include "queue/dump.h"
 
-#include "format/task.h"
-#include "queue/act.h"
-#include "queue/remote.h"
+#include "format/task_form.h"
+#include "queue/queue_private.h"
+#include "queue/remote_queue.h"
 
 /* --- out ------------------------------------------------------------------------------------------ */
 

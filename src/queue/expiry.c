@@ -5,10 +5,10 @@
  */
 #include <stdlib.h>
 
-#include "core/check.h"
+#include "core/validate.h"
 #include "core/lease.h"
-#include "format/task.h"
-#include "queue/act.h"
+#include "format/task_form.h"
+#include "queue/queue_private.h"
 
 struct expiries {
 	struct answer *ans;

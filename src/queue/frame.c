@@ -5,13 +5,13 @@
 #include "base/secret.h"
 #include "base/text.h"
 #include "base/when.h"
-#include "core/check.h"
+#include "core/validate.h"
 #include "core/role.h"
-#include "format/answer.h"
+#include "format/answer_form.h"
 #include "format/event.h"
 #include "format/pack.h"
-#include "format/request.h"
-#include "format/task.h"
+#include "format/request_form.h"
+#include "format/task_form.h"
 
 #define ONE_MAX (64u << 20)
 

@@ -4,8 +4,8 @@
  * all other records; `restore` keeps the id of the queue that it fills.
  */
 #include "base/secret.h"
-#include "queue/act.h"
-#include "queue/remote.h"
+#include "queue/queue_private.h"
+#include "queue/remote_queue.h"
 
 bool queue_identity(struct queue *q, struct str *id, struct arena *a)
 {

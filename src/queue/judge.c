@@ -1,7 +1,7 @@
 /* Decides which repair a record needs. */
-#include "core/check.h"
+#include "core/validate.h"
 #include "core/order.h"
-#include "format/task.h"
+#include "format/task_form.h"
 #include "queue/mend.h"
 
 #define GUARD_KEY STR("meta/guard")

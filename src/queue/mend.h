@@ -4,7 +4,7 @@
 #ifndef QUEUE_MEND_H
 #define QUEUE_MEND_H
 
-#include "queue/act.h"
+#include "queue/queue_private.h"
 #include "queue/census.h"
 
 enum repair {

@@ -5,8 +5,8 @@
 
 #include <stdlib.h>
 
-#include "queue/act.h"
-#include "queue/remote.h"
+#include "queue/queue_private.h"
+#include "queue/remote_queue.h"
 
 #define NOBODY SIZE_MAX
 

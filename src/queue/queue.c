@@ -3,9 +3,9 @@
 #include <poll.h>
 #include <stdlib.h>
 
-#include "format/json_value.h"
-#include "queue/act.h"
-#include "queue/remote.h"
+#include "format/json.h"
+#include "queue/queue_private.h"
+#include "queue/remote_queue.h"
 
 enum result fault_answer(const struct store_error *err, struct answer *ans, struct arena *a)
 {

@@ -9,7 +9,7 @@
 #define QUEUE_QUEUE_H
 
 #include "core/answer.h"
-#include "core/health.h"
+#include "core/lock_health.h"
 #include "core/request.h"
 #include "core/typed.h"
 #include "store/store.h"

@@ -1,8 +1,8 @@
-/* The parts of a read that queue/read.c and queue/read_next.c share. */
+/* The parts of a read that queue/queue_read.c and queue/read_next.c share. */
 #ifndef QUEUE_READ_H
 #define QUEUE_READ_H
 
-#include "queue/act.h"
+#include "queue/queue_private.h"
 
 /* A read sees only committed states and never waits. */
 struct reading {

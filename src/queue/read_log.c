@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 #include "base/when.h"
-#include "core/check.h"
-#include "queue/act.h"
+#include "core/validate.h"
+#include "queue/queue_private.h"
 
 struct log_reading {
 	struct store *store;

@@ -1,7 +1,7 @@
 /* The tasks around a task: what `show` and `tree` tell, and the attempts that the log knows of. */
-#include "core/graph.h"
+#include "core/counts.h"
 #include "core/lease.h"
-#include "queue/act.h"
+#include "queue/queue_private.h"
 
 #define LINKS_MAX 50    /* of each kind, for one task */
 #define ATTEMPTS_MAX 20 /* the last ones */

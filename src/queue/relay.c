@@ -6,10 +6,10 @@
 
 #include "base/os.h"
 #include "base/secret.h"
-#include "core/check.h"
-#include "queue/act.h"
-#include "format/answer.h"
-#include "format/request.h"
+#include "core/validate.h"
+#include "queue/queue_private.h"
+#include "format/answer_form.h"
+#include "format/request_form.h"
 
 /* Tags that no argument of a request uses: request_unpack() skips them. */
 #define ROW(tag, kind, when, member, ...)                                                \

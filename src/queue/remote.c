@@ -1,7 +1,7 @@
-#include "queue/remote.h"
+#include "queue/remote_queue.h"
 
 #include "base/module.h"
-#include "queue/act.h"
+#include "queue/queue_private.h"
 
 bool remote_is(struct str uri)
 {

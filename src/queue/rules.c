@@ -1,5 +1,5 @@
 /* The policy that stores need. A store must not call core itself. */
-#include "core/graph.h"
+#include "core/counts.h"
 #include "core/lease.h"
 #include "core/order.h"
 #include "queue/queue.h"

@@ -1,7 +1,7 @@
 /* Checks of an imported task that do not need the queue. */
 #include "queue/transfer.h"
 
-#include "core/check.h"
+#include "core/validate.h"
 
 static void give_str(struct request *rq, enum arg arg, struct str s)
 {

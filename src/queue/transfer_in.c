@@ -1,9 +1,9 @@
 #include "queue/transfer.h"
 
-#include "core/graph.h"
+#include "core/counts.h"
 #include "core/lease.h"
-#include "queue/act.h"
-#include "queue/remote.h"
+#include "queue/queue_private.h"
+#include "queue/remote_queue.h"
 #include "format/event.h"
 #include "format/origin.h"
 

@@ -2,7 +2,7 @@
 #include "queue/transfer.h"
 
 #include "format/event.h"
-#include "queue/act.h"
+#include "queue/queue_private.h"
 
 /* The comments of a parcel by their texts, so that many comments do not take quadratic time. */
 struct comment_filter {

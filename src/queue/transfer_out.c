@@ -1,7 +1,7 @@
 #include "queue/transfer.h"
 
-#include "queue/act.h"
-#include "queue/remote.h"
+#include "queue/queue_private.h"
+#include "queue/remote_queue.h"
 
 struct sending {
 	struct queue *q;

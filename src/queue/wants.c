@@ -3,7 +3,7 @@
  * round trip, and a read too many some bytes; neither changes an answer.
  */
 #include "core/typed.h"
-#include "queue/act.h"
+#include "queue/queue_private.h"
 
 #define QUERIES 4
 #define OFFERS \

@@ -4,7 +4,7 @@
 #include "base/fs.h"
 #include "base/module.h"
 #include "base/secret.h"
-#include "remote/part.h"
+#include "remote/remote.h"
 
 #define CONNECT_MS 5000
 #define TIMEOUT_MS 15000

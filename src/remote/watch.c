@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/os.h"
-#include "remote/part.h"
+#include "remote/remote.h"
 
 #define SILENT_MS 45000 /* the server sends a line every 15 s */
 #define OPEN_MS 3000    /* a caller has other work to do */

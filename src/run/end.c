@@ -1,4 +1,4 @@
-#include "run/part.h"
+#include "run/run_private.h"
 
 #include <sys/wait.h>
 

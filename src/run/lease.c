@@ -1,4 +1,4 @@
-#include "run/part.h"
+#include "run/run_private.h"
 
 #include "base/os.h"
 #include "base/secret.h"

@@ -1,5 +1,5 @@
 /* The jobs on a terminal: a line for each, and above them the output of their programs. */
-#include "run/part.h"
+#include "run/run_private.h"
 
 #include <errno.h>
 #include <fcntl.h>

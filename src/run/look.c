@@ -1,6 +1,6 @@
 /* Another agent may end a job's lock at any time: `lock break`, `remove --force`, a restore. The store wakes the runner
  * after each change, and the runner then checks whether the change ended one of its locks. */
-#include "run/part.h"
+#include "run/run_private.h"
 
 #include "base/os.h"
 #include "base/secret.h"

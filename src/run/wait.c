@@ -1,6 +1,6 @@
 /* A loop that waits for work. It stays while an open task can become eligible for it, and ends by itself otherwise. The
  * store wakes it after each change; besides, it looks when the next lease or delay is over. */
-#include "run/part.h"
+#include "run/run_private.h"
 
 #include "base/os.h"
 #include "queue/prospects.h"

@@ -1,7 +1,7 @@
 #include "store/task_record.h"
 
 #include "base/text.h"
-#include "format/task.h"
+#include "format/task_form.h"
 
 bool task_of_record(const struct store_rules *rules, const struct record *r, struct task *out,
 		    struct arena *a)

@@ -6,7 +6,7 @@
 #include "base/digit.h"
 #include "base/text.h"
 #include "base/when.h"
-#include "format/json_value.h"
+#include "format/json.h"
 #include "format/origin.h"
 #include "transfer/foreign_when.h"
 

@@ -1,7 +1,7 @@
 /* Links of foreign tasks. Their targets are known only after the last task was read. */
 #include <stdlib.h>
 
-#include "format/json_value.h"
+#include "format/json.h"
 #include "format/origin.h"
 #include "transfer/foreign.h"
 

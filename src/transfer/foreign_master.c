@@ -3,7 +3,7 @@
  * {"tasks":[…]}. Tasks hold their sub-tasks. The ids of a tag other than master get it before the number: "tag-7".
  */
 #include "base/digit.h"
-#include "format/json_value.h"
+#include "format/json.h"
 #include "transfer/foreign_out.h"
 
 #define DEEPEST 64

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 #include "format/event.h"
-#include "format/json_value.h"
-#include "format/task.h"
+#include "format/json.h"
+#include "format/task_form.h"
 
 #define DEEPEST 64
 

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 
 #include "base/text.h"
-#include "format/json_value.h"
+#include "format/json.h"
 #include "format/markdown.h"
-#include "format/plan.h"
+#include "format/markdown_plan.h"
 #include "transfer/foreign.h"
 
 #define LINE_MOST (1u << 20)

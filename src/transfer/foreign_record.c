@@ -4,7 +4,7 @@
 
 #include "base/digit.h"
 #include "base/when.h"
-#include "format/json_value.h"
+#include "format/json.h"
 #include "transfer/foreign_out.h"
 
 static int by_id(const void *a, const void *b)

@@ -3,7 +3,7 @@
 
 #include "base/text.h"
 #include "base/when.h"
-#include "format/json_value.h"
+#include "format/json.h"
 #include "transfer/foreign.h"
 
 #define OBJECT_MAX (64u << 20)

@@ -3,7 +3,7 @@
 #include <time.h>
 
 #include "base/os.h"
-#include "format/answer.h"
+#include "format/answer_form.h"
 
 #define MINUTE INT64_C(60000)
 #define BEGIN INT64_C(1700000000000)

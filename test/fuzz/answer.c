@@ -4,9 +4,9 @@
 
 #include "kit.h"
 #include "cmd/view.h"
-#include "core/check.h"
+#include "core/validate.h"
 #include "core/request.h"
-#include "format/answer.h"
+#include "format/answer_form.h"
 
 #define OUT_MAX (64u << 20)
 

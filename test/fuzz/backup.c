@@ -8,7 +8,7 @@
 #include "queue.h"
 #include "base/fs.h"
 #include "base/secret.h"
-#include "transfer/backup.h"
+#include "transfer/backup_file.h"
 
 enum { SUMMED = 1, RESTORE = 2, FORCE = 4 };
 

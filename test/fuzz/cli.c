@@ -9,7 +9,7 @@
 #include "kit.h"
 #include "record.h"
 #include "base/when.h"
-#include "format/request.h"
+#include "format/request_form.h"
 #include "face/cli/parse.h"
 
 #define WORDS_MAX 64

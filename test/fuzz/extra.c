@@ -1,7 +1,7 @@
 /* `extra`: JSON that a caller gives, a task keeps and every answer shows. */
 #include "kit.h"
 #include "record.h"
-#include "format/task.h"
+#include "format/task_form.h"
 
 static json_t *shown(const struct task *t, struct arena *a)
 {

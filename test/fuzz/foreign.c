@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "kit.h"
-#include "core/check.h"
+#include "core/validate.h"
 #include "transfer/foreign_out.h"
 
 static const char *const programs[] = { "beads",   "task-master", "taskwarrior", "github",

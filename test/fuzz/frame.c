@@ -4,7 +4,7 @@
 
 #include "kit.h"
 #include "record.h"
-#include "format/answer.h"
+#include "format/answer_form.h"
 #include "queue/frame.h"
 
 #define OUT_MAX (16u << 20)

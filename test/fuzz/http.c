@@ -1,7 +1,7 @@
 /* HTTP messages: the bytes mean the same in one piece and in many, and only clear ones pass. */
 #include "kit.h"
-#include "http/parse.h"
-#include "http/server.h"
+#include "http/http_parse.h"
+#include "http/http_server.h"
 
 enum { BODY_MAX = 300 };
 

@@ -4,12 +4,12 @@
 #include "record.h"
 #include "base/text.h"
 #include "core/answer.h"
-#include "core/check.h"
-#include "format/task.h"
+#include "core/validate.h"
+#include "format/task_form.h"
 #include "core/typed.h"
 #include "format/event.h"
-#include "format/answer.h"
-#include "format/request.h"
+#include "format/answer_form.h"
+#include "format/request_form.h"
 
 #define PACKED_MAX (16u << 20)
 

@@ -3,7 +3,7 @@
 
 #include "kit.h"
 #include "record.h"
-#include "queue/act.h"
+#include "queue/queue_private.h"
 
 #define CALL_MAX (1u << 20)
 

@@ -7,9 +7,9 @@
  */
 #include "queue.h"
 #include "cmd/command.h"
-#include "core/check.h"
-#include "queue/act.h"
-#include "format/answer.h"
+#include "core/validate.h"
+#include "queue/queue_private.h"
+#include "format/answer_form.h"
 
 #define RECORDS 8
 

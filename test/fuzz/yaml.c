@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "base/when.h"
 #include "format/markdown.h"
-#include "format/plan.h"
+#include "format/markdown_plan.h"
 #include "queue/transfer.h"
 
 struct pairs {

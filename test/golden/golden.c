@@ -18,18 +18,18 @@
 
 #include "base/fs.h"
 #include "base/secret.h"
-#include "format/answer.h"
+#include "format/answer_form.h"
 #include "format/changes.h"
 #include "format/event.h"
 #include "format/origin.h"
-#include "format/record.h"
-#include "format/request.h"
-#include "format/task.h"
+#include "format/record_form.h"
+#include "format/request_form.h"
+#include "format/task_form.h"
 #include "proof/history/history.h"
-#include "queue/act.h"
+#include "queue/queue_private.h"
 #include "queue/frame.h"
 #include "store/git/git.h"
-#include "transfer/backup.h"
+#include "transfer/backup_file.h"
 
 #define COUNT(t) (sizeof(t) / sizeof((t)[0]))
 #define NOW INT64_C(1700000000000)

@@ -16,9 +16,9 @@
 
 #include "base/arena.h"
 #include "base/os.h"
-#include "http/client.h"
-#include "http/guard.h"
-#include "http/server.h"
+#include "http/http_client.h"
+#include "http/http_origin.h"
+#include "http/http_server.h"
 
 #define PATIENCE 30000 /* ms until a test gives up on an event that must come */
 

@@ -7,8 +7,8 @@
 #include "base/os.h"
 #include "kit/parts.h"
 #include "kit/store_uri.h"
-#include "format/task.h"
-#include "format/answer.h"
+#include "format/task_form.h"
+#include "format/answer_form.h"
 
 static char uri[600], folder[FOLDER_ROOM];
 static unsigned queues;

@@ -11,7 +11,7 @@
 
 #include "base/fs.h"
 #include "format/pack.h"
-#include "format/task.h"
+#include "format/task_form.h"
 #include "kit/scale.h"
 #include "store/store.h"
 #include "queue/queue.h"

@@ -17,7 +17,7 @@ setup() {
 }
 
 @test "a symbol that moved is noticed" {
-	sed 's/`index_cmp`/`index_compare`/; s#src/core/graph.c#src/core/graphs.c#g' "$page" >"$BATS_TEST_TMPDIR/page.md"
+	sed 's/`index_cmp`/`index_compare`/; s#src/core/counts.c#src/core/graphs.c#g' "$page" >"$BATS_TEST_TMPDIR/page.md"
 	run lost "$BATS_TEST_TMPDIR/page.md"
 	[[ $output == *"src/core/order.c has no index_compare"* ]]
 	[[ $output == *"src/core/graphs.c has no graph_reaches"* ]]

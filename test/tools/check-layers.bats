@@ -8,8 +8,8 @@ setup() {
 	export PAWL_ROOT=$tree
 	mkdir -p "$tree"/src/{base,core,format,store/{files,git,sqlite},queue,proof,client,run,transfer,cmd,face/{cli,gen}} \
 		"$tree"/build/src/lib{base,core,format}.a.p
-	touch "$tree"/src/{base/str.h,core/{task,lease}.h,format/task.h,store/{store,sqlite/sqlite}.h,queue/queue.h,proof/{proof,check}.h} \
-		"$tree"/src/{client/client.h,run/run.h,transfer/port.h,cmd/cmd.h,face/cli/cli.h}
+	touch "$tree"/src/{base/str.h,core/{task,lease}.h,format/task_form.h,store/{store,sqlite/sqlite}.h,queue/queue.h,proof/{proof,check}.h} \
+		"$tree"/src/{client/client.h,run/run_jobs.h,transfer/port.h,cmd/cmd.h,face/cli/cli.h}
 }
 
 # source FILE: standard input becomes src/FILE
@@ -72,12 +72,12 @@ pure() {
 @test "HTTP knows nothing of tasks" {
 	pure
 	mkdir "$tree"/src/http "$tree"/src/face/serve
-	touch "$tree"/src/http/server.h
-	include http/server.c http/server.h base/str.h
-	include face/serve/serve.c http/server.h
+	touch "$tree"/src/http/http_server.h
+	include http/http_server.c http/http_server.h base/str.h
+	include face/serve/serve.c http/http_server.h
 	accepted
-	include http/server.c core/task.h
-	refused "src/http/server.c:1: http may not include core/task.h"
+	include http/http_server.c core/task.h
+	refused "src/http/http_server.c:1: http may not include core/task.h"
 }
 
 @test "an upward include by a relative path is refused" {
@@ -97,7 +97,7 @@ pure() {
 
 @test "a store may use formats and core's data, and no policy" {
 	pure
-	include store/files/form.c format/task.h core/task.h
+	include store/files/form.c format/task_form.h core/task.h
 	accepted
 	include store/files/form.c core/lease.h
 	refused "src/store/files/form.c:1: store may not include core/lease.h"
@@ -105,14 +105,14 @@ pure() {
 
 @test "an upward include through other headers is refused, with the way" {
 	pure
-	include format/task.h core/task.h core/lease.h
-	include format/task.c format/task.h
+	include format/task_form.h core/task.h core/lease.h
+	include format/task_form.c format/task_form.h
 	accepted
-	include store/store.h format/task.h
-	refused "src/store/store.h:1: store may not include core/lease.h through format/task.h"
+	include store/store.h format/task_form.h
+	refused "src/store/store.h:1: store may not include core/lease.h through format/task_form.h"
 	include store/sqlite/sqlite.h store/store.h
 	include store/sqlite/store.c store/sqlite/sqlite.h
-	refused "src/store/sqlite/store.c:1: store may not include core/lease.h through store/sqlite/sqlite.h and store/store.h and format/task.h"
+	refused "src/store/sqlite/store.c:1: store may not include core/lease.h through store/sqlite/sqlite.h and store/store.h and format/task_form.h"
 }
 
 @test "commands see the proof by its interface alone" {
@@ -125,8 +125,8 @@ pure() {
 
 @test "core does not include format" {
 	pure
-	include core/task.c format/task.h
-	refused "src/core/task.c:1: core may not include format/task.h"
+	include core/task.c format/task_form.h
+	refused "src/core/task.c:1: core may not include format/task_form.h"
 }
 
 @test "a folder that is not a layer is refused" {

@@ -5,8 +5,8 @@
 
 #include "format/pack.h"
 #include "core/answer.h"
-#include "format/task.h"
-#include "format/answer.h"
+#include "format/task_form.h"
+#include "format/answer_form.h"
 
 static struct str pack(const struct answer *ans)
 {

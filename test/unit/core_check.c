@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 #include "base/when.h"
-#include "core/check.h"
+#include "core/validate.h"
 
 static struct str filled(size_t n, char c)
 {

@@ -5,7 +5,7 @@
 #include "core_kit.h"
 
 #include "base/when.h"
-#include "core/check.h"
+#include "core/validate.h"
 #include "core/typed.h"
 
 #define BAD_TEXT STR("\xff")

@@ -5,7 +5,7 @@
 #include "core_kit.h"
 
 #include "format/pack.h"
-#include "format/task.h"
+#include "format/task_form.h"
 #include "core/event.h"
 #include "format/event.h"
 

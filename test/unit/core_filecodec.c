@@ -4,7 +4,7 @@
  */
 #include "core_kit.h"
 
-#include "format/record.h"
+#include "format/record_form.h"
 
 static struct str some_bytes(uint64_t *seed)
 {

@@ -1,7 +1,7 @@
 /* Ranges, percentiles and the score. */
 #include "core_kit.h"
 
-#include "core/health.h"
+#include "core/lock_health.h"
 
 static void ranges(void **state)
 {

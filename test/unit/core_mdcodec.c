@@ -5,7 +5,7 @@
 #include "core_kit.h"
 
 #include "base/when.h"
-#include "format/record.h"
+#include "format/record_form.h"
 #include "format/markdown.h"
 
 static struct str some_text(uint64_t *seed, bool bytes)

@@ -3,7 +3,7 @@
  */
 #include "core_kit.h"
 
-#include "core/graph.h"
+#include "core/counts.h"
 #include "core/order.h"
 
 #define LATER (NOW + 60000)

@@ -6,7 +6,7 @@
 
 #include "format/pack.h"
 #include "core/update.h"
-#include "format/request.h"
+#include "format/request_form.h"
 
 #define HOUR INT64_C(3600000)
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "format/plan.h"
+#include "format/markdown_plan.h"
 
 static struct arena mem;
 

@@ -5,7 +5,7 @@
 
 #include "base/os.h"
 #include "cmd/args_json.h"
-#include "format/task.h"
+#include "format/task_form.h"
 
 #ifndef PAWL_VERSION
 #define PAWL_VERSION "0.2.0-dev"

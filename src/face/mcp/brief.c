@@ -11,7 +11,7 @@
 
 #include "base/text.h"
 #include "core/lease.h"
-#include "format/json_value.h"
+#include "format/json.h"
 
 #define HELD 5
 #define REASON_SHOWN 200 /* bytes */

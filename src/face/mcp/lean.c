@@ -13,8 +13,8 @@
 
 #include "core/lease.h"
 #include "format/event.h"
-#include "format/json_value.h"
-#include "format/task.h"
+#include "format/json.h"
+#include "format/task_form.h"
 
 #define TOKEN 4
 #define CONTEXT (290 * TOKEN) /* comments, earlier attempts and changes by others */

@@ -7,7 +7,7 @@
 
 #include "base/when.h"
 #include "core/lease.h"
-#include "format/task.h"
+#include "format/task_form.h"
 
 #define TIMEOUT_S 300
 #define TIMEOUT_MAX 3600

@@ -4,7 +4,7 @@
 #include "base/os.h"
 #include "base/when.h"
 #include "core/lease.h"
-#include "format/answer.h"
+#include "format/answer_form.h"
 
 #define BOARD "pawl://board"
 #define TASKS "pawl://tasks/"

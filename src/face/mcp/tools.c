@@ -20,7 +20,7 @@
 #include "client/redact.h"
 #include "cmd/args_json.h"
 #include "core/role.h"
-#include "format/answer.h"
+#include "format/answer_form.h"
 
 void tools_list(struct mcp_call *c)
 {

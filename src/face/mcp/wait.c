@@ -3,7 +3,7 @@
 #include "face/mcp/mcp.h"
 
 #include "base/os.h"
-#include "format/task.h"
+#include "format/task_form.h"
 #include "queue/attempts.h"
 
 #define PROGRESS_MS 5000

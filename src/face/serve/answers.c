@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-#include "core/check.h"
+#include "core/validate.h"
 
 #define UNSENT_MAX ANSWER_MAX     /* of long answers: a caller with more of them is behind */
 #define MEMORY_ALL (1024u << 20)  /* of the answers of all tokens */

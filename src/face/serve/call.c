@@ -10,7 +10,7 @@
 #include "base/os.h"
 #include "base/text.h"
 #include "cmd/args_json.h"
-#include "format/answer.h"
+#include "format/answer_form.h"
 #include "format/json_write.h"
 
 #define JSON_TIMES 2 /* the memory of the JSON of an answer, by that of the answer */

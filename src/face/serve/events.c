@@ -16,7 +16,7 @@
 
 #include "base/os.h"
 #include "base/when.h"
-#include "format/answer.h"
+#include "format/answer_form.h"
 #include "format/event.h"
 #include "format/json_write.h"
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/os.h"
-#include "format/answer.h"
+#include "format/answer_form.h"
 
 static const double bounds[BUCKETS] = { 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5 };
 static const double call_bounds[BUCKETS] = { 1, 2, 4, 8, 16, 32, 64, 128 };

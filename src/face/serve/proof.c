@@ -1,5 +1,5 @@
-/* Proves to a client that this server knows its token, before the client sends it (http/proof.h). */
-#include "http/proof.h"
+/* Proves to a client that this server knows its token, before the client sends it (http/http_proof.h). */
+#include "http/http_proof.h"
 
 #include "face/serve/serve.h"
 

@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "core/role.h"
 #include "http/address.h"
-#include "http/proof.h"
+#include "http/http_proof.h"
 
 const char *const route_names[ROUTES] = { "other",   "command", "call",   "events", "openapi",
 					  "metrics", "livez",   "readyz", "store",  "board",

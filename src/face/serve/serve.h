@@ -1,5 +1,5 @@
 /*
- * serve: queues over HTTP. One thread does all input and output (http/server.h); each open queue has a thread of its
+ * serve: queues over HTTP. One thread does all input and output (http/http_server.h); each open queue has a thread of its
  * own, its desk, because a store may block. A job goes from the loop to a desk and comes back with its answer:
  *
  *   route.c     checks Host, token, role and limits, and finds the handler
@@ -28,8 +28,8 @@
 #include "client/bearer.h"
 #include "client/redact.h"
 #include "cmd/serve.h"
-#include "http/guard.h"
-#include "http/server.h"
+#include "http/http_origin.h"
+#include "http/http_server.h"
 #include "queue/attempts.h"
 #include "queue/frame.h"
 
@@ -457,7 +457,7 @@ struct serve {
 	_Atomic int64_t sessions_max; /* of each desk */
 };
 
-/* The handler of http/server.h. */
+/* The handler of http/http_server.h. */
 void route_request(struct http_exchange *x, void *serve);
 /* Lets an admin send more than other callers. */
 void route_head(struct http_exchange *x, void *serve);

@@ -13,7 +13,7 @@
 #include "base/fs.h"
 #include "base/tty.h"
 #include "base/when.h"
-#include "format/answer.h"
+#include "format/answer_form.h"
 #include "transfer/target.h"
 
 #define BEGINNING "<!DOCTYPE html>\n<!-- pawl board -->\n"

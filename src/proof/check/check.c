@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/text.h"
-#include "format/request.h"
+#include "format/request_form.h"
 #include "proof/check/part.h"
 #include "proof/model/model.h"
 

@@ -7,7 +7,7 @@
 
 #include "base/os.h"
 #include "proof/history/members.h"
-#include "format/request.h"
+#include "format/request_form.h"
 
 struct history {
 	int fd, error;

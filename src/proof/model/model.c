@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "proof/model/part.h"
-#include "format/request.h"
+#include "format/request_form.h"
 
 /* --- names --------------------------------------------------------------------------------------- */
 

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/os.h"
-#include "format/request.h"
+#include "format/request_form.h"
 #include "proof/history/history.h"
 #include "proof/torture/scratch.h"
 

@@ -1,7 +1,7 @@
 #include "proof/torture/scratch.h"
 
 #include "base/os.h"
-#include "queue/remote.h"
+#include "queue/remote_queue.h"
 
 #define BATCH 100
 #define NAME "driver"

@@ -13,7 +13,7 @@
 #include "base/fs.h"
 #include "base/os.h"
 #include "base/secret.h"
-#include "format/record.h"
+#include "format/record_form.h"
 #include "store/files/files.h"
 
 /* --- writing to .pawl --------------------------------------------------------------------------- */

@@ -8,7 +8,7 @@
 #include "base/fs.h"
 #include "base/os.h"
 #include "base/when.h"
-#include "format/record.h"
+#include "format/record_form.h"
 #include "store/files/files.h"
 
 #define TRIES 5             /* attempts, if other programs take a name that the change needs */

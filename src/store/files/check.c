@@ -6,7 +6,7 @@
 
 #include "base/os.h"
 #include "base/text.h"
-#include "format/record.h"
+#include "format/record_form.h"
 #include "store/files/files.h"
 
 #define OTHERS_SHOWN 5

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "base/os.h"
-#include "format/record.h"
+#include "format/record_form.h"
 #include "store/files/files.h"
 
 int64_t files_nanoseconds(const struct stat *st)

@@ -5,9 +5,9 @@
  */
 #include <stdio.h>
 
-#include "format/record.h"
+#include "format/record_form.h"
 #include "store/files/files.h"
-#include "format/task.h"
+#include "format/task_form.h"
 #include "store/recount.h"
 
 #define FOREIGN_LEASE (INT64_C(3600) * 1000)

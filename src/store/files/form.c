@@ -9,8 +9,8 @@
 
 #include "base/text.h"
 #include "base/when.h"
-#include "format/json_value.h"
-#include "format/record.h"
+#include "format/json.h"
+#include "format/record_form.h"
 #include "store/files/files.h"
 #include "store/task_record.h"
 

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/os.h"
-#include "format/record.h"
+#include "format/record_form.h"
 #include "store/files/files.h"
 
 #define TRIES 6

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "format/record.h"
+#include "format/record_form.h"
 #include "store/files/files.h"
 
 static const char *const endings[FILE_KINDS] = {

@@ -1,10 +1,10 @@
 /* Reading: single records, scans, counts, and the clock. */
 #include <stdlib.h>
 
-#include "format/record.h"
+#include "format/record_form.h"
 #include "store/files/files.h"
 #include "store/heap.h"
-#include "format/task.h"
+#include "format/task_form.h"
 
 #define TRIES 8
 

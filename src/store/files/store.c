@@ -12,7 +12,7 @@
 #include "base/fs.h"
 #include "base/os.h"
 #include "base/secret.h"
-#include "format/json_value.h"
+#include "format/json.h"
 
 extern const struct store_ops store_files;
 

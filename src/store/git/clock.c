@@ -16,7 +16,7 @@
 #include "base/beneath.h"
 #include "base/fs.h"
 #include "base/when.h"
-#include "format/task.h"
+#include "format/task_form.h"
 #include "store/git/folder.h"
 
 #define CLOCK_FILE_MAX 256

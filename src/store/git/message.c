@@ -7,8 +7,8 @@
 #include "format/bytes.h"
 #include "store/git/json.h"
 #include "format/event.h"
-#include "format/json_value.h"
-#include "format/task.h"
+#include "format/json.h"
+#include "format/task_form.h"
 
 #define STAMP_MAX (WHEN_MAX * 1000)
 #define SUBJECT_MAX 4096

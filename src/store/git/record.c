@@ -2,9 +2,9 @@
 #include <stdlib.h>
 
 #include "format/bytes.h"
-#include "format/record.h"
+#include "format/record_form.h"
 #include "store/git/json.h"
-#include "format/task.h"
+#include "format/task_form.h"
 
 #define BODY_TASK "task.json" /* the texts of a task */
 #define BODY_RAW "body"       /* anything else */

@@ -24,7 +24,7 @@
 
 #include <sys/stat.h>
 
-#include "base/bus.h"
+#include "base/sigfault.h"
 #include "base/fs.h"
 #include "base/xfsz.h"
 #include "store/local/counts.h"

@@ -2,7 +2,7 @@
 #include "base/os.h"
 #include "base/secret.h"
 #include "base/when.h"
-#include "sync/notion/part.h"
+#include "sync/notion/notion.h"
 
 static enum part part_of(enum notion_field f)
 {

@@ -1,6 +1,6 @@
 /* Three-way merge by field. Nothing here reads or writes anything. */
 #include "base/secret.h"
-#include "sync/notion/part.h"
+#include "sync/notion/notion.h"
 
 /* A few digits that stand for a value the page had. */
 static struct str mark_of(struct str value, struct arena *a)

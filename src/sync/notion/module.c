@@ -1,6 +1,6 @@
 /* The entry point of pawl-sync-notion.so for the program that loads it. */
 #include "base/module.h"
-#include "sync/notion/part.h"
+#include "sync/notion/notion.h"
 
 static const struct sync_ops ops = { .run = notion_run };
 

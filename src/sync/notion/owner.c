@@ -1,6 +1,6 @@
 /* The queue that a database belongs to. */
 #include "base/secret.h"
-#include "sync/notion/part.h"
+#include "sync/notion/notion.h"
 
 #define MARK "pawl queue "
 #define DIGITS 16

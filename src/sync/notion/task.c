@@ -4,7 +4,7 @@
 #include "base/os.h"
 #include "base/when.h"
 #include "core/lease.h"
-#include "sync/notion/part.h"
+#include "sync/notion/notion.h"
 
 /* A fault is about the store or its server, not about the change. A role that may not do this one thing ("forbidden") is
  * an answer like that of a rule. */

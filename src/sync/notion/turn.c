@@ -5,7 +5,7 @@
 #include "base/proc.h"
 #include "base/secret.h"
 #include "core/lease.h"
-#include "sync/notion/part.h"
+#include "sync/notion/notion.h"
 
 #define LOCK_ID STR("@sync")
 #define LEASE_MS 180000 /* longer than RENEW_MS, a request and a Retry-After together */

@@ -5,10 +5,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "format/record.h"
+#include "format/record_form.h"
 #include "format/markdown.h"
 #include "store/git/layout/branch.h"
-#include "format/task.h"
+#include "format/task_form.h"
 #include "store/recount.h"
 
 #define UNREAD "it is too large, or not a file"

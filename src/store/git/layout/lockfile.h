@@ -8,7 +8,7 @@
 
 #include "base/buf.h"
 #include "format/yaml.h"
-#include "format/task.h"
+#include "format/task_form.h"
 
 struct git_lockfile {
 	struct str id; /* of the task: t109, for both 109 and t109 in the file */

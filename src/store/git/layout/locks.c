@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "format/record.h"
+#include "format/record_form.h"
 #include "store/git/transport/raw.h"
 
 /* The result of a change. */

@@ -1,9 +1,9 @@
 /* A branch of locks: combines its lock files with the task files of the worktree. */
 #include <stdlib.h>
 
-#include "format/record.h"
+#include "format/record_form.h"
 #include "store/git/layout/locks.h"
-#include "format/task.h"
+#include "format/task_form.h"
 #include "store/recount.h"
 
 #define LOCK_MAX (64u << 10)

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
-#include "format/task.h"
+#include "format/task_form.h"
 #include "store/git/git.h"
 
 struct git_file {

@@ -1,0 +1,301 @@
+/* Old files of the keyring: of a queue that was moved, copied or created again, and of removed queues. Also the list of
+ * all files, for doctor. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "base/os.h"
+#include "client/keyring_private.h"
+#include "client/line.h"
+
+#define OLD_MS (30 * INT64_C(86400000))
+#define SWEEP_MOST 200 /* a sweep reads at most this many files */
+
+static int64_t modified(const struct stat *st)
+{
+	return (int64_t)st->st_mtim.tv_sec * 1000 + st->st_mtim.tv_nsec / 1000000;
+}
+
+/* --- moved ---------------------------------------------------------------------------------- */
+
+/* Removes the last part of both paths, if it is equal. */
+static bool cut_same_part(struct str *a, struct str *b)
+{
+	size_t i = a->n, j = b->n;
+
+	while (i && a->p[i - 1] != '/')
+		i--;
+	while (j && b->p[j - 1] != '/')
+		j--;
+	if (i < 2 || j < 2 || !str_eq(str_n(a->p + i, a->n - i), str_n(b->p + j, b->n - j)))
+		return false;
+	a->n = i - 1;
+	b->n = j - 1;
+	return true;
+}
+
+static bool below(struct str *path, struct str folder)
+{
+	if (!str_starts(*path, folder) || path->n == folder.n || path->p[folder.n] != '/')
+		return false;
+	*path = str_n(path->p + folder.n, path->n - folder.n);
+	return true;
+}
+
+/* Was a folder renamed that contains both .pawl and the worktree? Then both have the same path below the new name as
+ * below the old one. After a copy, the old worktree still exists: that is not a move. */
+static bool moved_together(const struct keyring *k, const struct key *old)
+{
+	struct str from = old->worktree, to = k->worktree, was = old->home, is = k->home;
+
+	if (!from.n || !to.n || str_eq(was, is))
+		return false;
+	while (cut_same_part(&from, &to))
+		;
+	return below(&was, from) && below(&is, to) && str_eq(was, is) &&
+	       !fs_exists(arena_cstr(k->arena, old->worktree));
+}
+
+static bool is_ours(const struct keyring *k, const struct key *key, struct str task)
+{
+	return str_is(key->id, k->id) && str_eq_nocase(key->task, task) &&
+	       str_eq(key->agent, k->agent) && str_eq(key->run, k->run) && moved_together(k, key);
+}
+
+/* Renames the file, so that later calls find it by its name. Another process may do the same at once. */
+static void rename_moved(const struct keyring *k, const char *path, struct str task)
+{
+	const char *saved = key_saved(k, *k->id ? KEY_BY_ID : KEY_BY_LABEL, task);
+	int fd = open(path, O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC);
+	struct buf b = BUF_MAX(KEY_FILE_MAX);
+
+	line_add(&b, "queue", k->queue);
+	line_add(&b, "queue_id", str_c(k->id));
+	line_add(&b, "origin", str_c(k->origin));
+	line_add(&b, "work_tree", k->worktree);
+	line_add(&b, "home", k->home);
+	line_add(&b, "agent", k->agent);
+	line_add(&b, "run", k->run);
+	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && fs_write_all(fd, buf_str(&b)) == 0 &&
+	    link(path, saved) == 0)
+		unlink(path);
+	buf_free(&b);
+	if (fd >= 0)
+		close(fd);
+}
+
+bool keyring_moved(struct keyring *k, struct str task, struct key *out)
+{
+	struct str head = key_head(k, task);
+	DIR *d = opendir(k->dir);
+	const struct dirent *entry;
+	bool found = false;
+
+	while (d && !found && (entry = readdir(d))) {
+		struct str name = str_c(entry->d_name);
+		char *path;
+
+		if (!str_starts(name, head) || !str_ends(name, STR(".token")))
+			continue;
+		path = fs_join(k->arena, str_c(k->dir), name);
+		found = key_read(path, out, k->arena) && is_ours(k, out, task);
+		if (found)
+			rename_moved(k, path, task);
+	}
+	if (d)
+		closedir(d);
+	return found;
+}
+
+/* --- rebuilt -------------------------------------------------------------------------------- */
+
+static bool was_here(const struct keyring *k, const struct key *key, struct str task)
+{
+	return str_eq(key->queue, k->queue) && str_eq_nocase(key->task, task) &&
+	       str_eq(key->agent, k->agent) && str_eq(key->run, k->run) &&
+	       str_eq(key->worktree, k->worktree);
+}
+
+bool keyring_older(struct keyring *k, struct str task, struct key *out)
+{
+	DIR *d = opendir(k->dir);
+	const struct dirent *entry;
+	char *latest = NULL;
+	int64_t at = -1;
+
+	while (d && (entry = readdir(d))) {
+		struct str name = str_c(entry->d_name);
+		struct stat st;
+		struct key key;
+		char *path;
+
+		if (!str_ends(name, STR(".token")))
+			continue;
+		path = fs_join(k->arena, str_c(k->dir), name);
+		if (lstat(path, &st) || modified(&st) <= at || !key_read(path, &key, k->arena) ||
+		    !was_here(k, &key, task))
+			continue;
+		at = modified(&st);
+		latest = path;
+		*out = key;
+	}
+	if (d)
+		closedir(d);
+	if (latest)
+		rename_moved(k, latest, task);
+	return latest != NULL;
+}
+
+/* --- copied --------------------------------------------------------------------------------- */
+
+struct copying {
+	struct keyring from, to;
+	int result;
+};
+
+static void copy_file(void *ctx, const struct key_file *f)
+{
+	struct copying *c = ctx;
+	struct keyring to = c->to;
+	struct key key;
+	int r;
+
+	if (f->pending || !f->id.n || !keyring_is_ours(&c->from, f) ||
+	    !key_read(f->path, &key, to.arena))
+		return;
+	to.agent = key.agent;
+	to.run = key.run;
+	to.worktree = key.worktree;
+	to.home = key.home;
+	r = keyring_save(&to, key.task, key.token, key.fence);
+	if (r)
+		c->result = r;
+}
+
+int keyring_copy(const struct keyring *from, const struct keyring *to)
+{
+	struct copying c = { .from = *from, .to = *to };
+	int r;
+
+	if (!*from->id || strcmp(from->origin, to->origin) == 0)
+		return 0;
+	keyring_queue(&c.to, str_c(from->id), true); /* sure: keeps the token of a later lock */
+	r = keyring_each(&c.from, copy_file, &c);
+	return r ? r : c.result;
+}
+
+/* --- gone ----------------------------------------------------------------------------------- */
+
+/* The path in a label: "sqlite:/a/queue.db queue default" without the scheme. */
+static struct str place_of(struct str label)
+{
+	(void)str_cut(&label, ':');
+	return label;
+}
+
+/* Is the queue certainly gone from its place? Does not contact servers. */
+static bool queue_is_gone(const struct keyring *k, const struct key *key)
+{
+	struct str place = place_of(key->queue);
+	size_t end = place.n;
+
+	if (*k->id && k->sure && str_eq(key->queue, k->queue))
+		return key->id.n && !str_is(key->id, k->id);
+	if (!place.n || place.p[0] != '/' || str_starts(place, STR("//")))
+		return false;
+	/* "/a/b c.db?x=y queue NAME": a path may contain all of these characters, so look only for the folder */
+	while (end && place.p[end - 1] != '/')
+		end--;
+	return end > 1 && !fs_exists(arena_cstr(k->arena, str_n(place.p, end - 1)));
+}
+
+static void sweep_one(struct keyring *k, const char *path, int64_t now)
+{
+	struct stat st;
+	struct key key;
+	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+
+	if (fd < 0)
+		return;
+	/* a pending call keeps its file locked */
+	if (flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &st) == 0 &&
+	    now - modified(&st) > OLD_MS && key_read(path, &key, k->arena) &&
+	    queue_is_gone(k, &key))
+		unlink(path);
+	close(fd);
+}
+
+static bool is_key_file(struct str name)
+{
+	return str_ends(name, STR(".token")) || str_ends(name, STR(".pending")) ||
+	       str_ends(name, STR(".tmp"));
+}
+
+void keyring_sweep(struct keyring *k)
+{
+	int64_t now = os_wall_ms();
+	const struct dirent *entry;
+	int looked = 0;
+	DIR *d = opendir(k->dir);
+
+	while (d && looked < SWEEP_MOST && (entry = readdir(d))) {
+		struct str name = str_c(entry->d_name);
+
+		if (!is_key_file(name))
+			continue;
+		sweep_one(k, fs_join(k->arena, str_c(k->dir), name), now);
+		looked++;
+	}
+	if (d)
+		closedir(d);
+}
+
+/* --- for doctor ---------------------------------------------------------------------------- */
+
+static void show_file(const struct keyring *k, struct str name, key_file_fn *fn, void *ctx)
+{
+	struct key_file f = { .path = fs_join(k->arena, str_c(k->dir), name) };
+	struct stat st;
+	struct key key;
+
+	if (lstat(f.path, &st))
+		return;
+	f.modified = modified(&st);
+	f.pending = !str_ends(name, STR(".token"));
+	if (key_read(f.path, &key, k->arena)) {
+		f.queue = key.queue;
+		f.id = key.id;
+		f.origin = key.origin;
+		f.task = key.task;
+		f.agent = key.agent;
+		f.run = key.run;
+		f.worktree = key.worktree;
+		f.fence = key.fence;
+	}
+	fn(ctx, &f);
+}
+
+int keyring_each(struct keyring *k, key_file_fn *fn, void *ctx)
+{
+	const struct dirent *entry;
+	int r = keyring_check(k);
+	DIR *d;
+
+	if (r)
+		return r == -ENOENT ? 0 : r;
+	d = opendir(k->dir);
+	if (!d)
+		return -errno;
+	while ((entry = readdir(d))) {
+		struct str name = str_c(entry->d_name);
+
+		if (is_key_file(name))
+			show_file(k, name, fn, ctx);
+	}
+	closedir(d);
+	return 0;
+}

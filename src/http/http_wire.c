@@ -1,0 +1,361 @@
+#include "http/http_wire.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/module.h"
+#include "base/os.h"
+#include "http/kept.h"
+
+#define PATIENCE_MS 1000
+#define STAYS 8 /* a connection with this many reads is expected to stay */
+
+/* Waits until the socket is ready: 0, or a result. */
+static int ready(const struct wire *w, short events, int64_t deadline)
+{
+	struct pollfd fds[2] = { { .fd = w->fd, .events = events },
+				 { .fd = w->stop_fd, .events = POLLIN } };
+
+	for (;;) {
+		int64_t left = deadline ? deadline - os_boot_ms() : -1;
+		int n;
+
+		if (deadline && left < 0)
+			left = 0;
+		n = poll(fds, 2, left > INT32_MAX ? INT32_MAX : (int)left);
+		if (n < 0 && errno != EINTR)
+			return WIRE_FAILED;
+		if (n > 0 && fds[1].revents)
+			return WIRE_STOPPED;
+		if (n > 0 && fds[0].revents)
+			return 0;
+		if (deadline && os_boot_ms() >= deadline)
+			return WIRE_TIMEOUT;
+	}
+}
+
+static void say(int result, const char *what, char *why, size_t room)
+{
+	if (result == WIRE_TIMEOUT)
+		snprintf(why, room, "%s took too long", what);
+	else if (result == WIRE_STOPPED)
+		snprintf(why, room, "%s was stopped", what);
+	else
+		snprintf(why, room, "%s failed: %s", what, strerror(errno));
+}
+
+/* ---- connecting */
+
+static int try_address(struct wire *w, int family, const struct sockaddr *at, socklen_t n,
+		       int64_t deadline)
+{
+	int failed = 0, result = 0;
+	socklen_t size = sizeof(failed);
+
+	w->fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (w->fd < 0)
+		return WIRE_FAILED;
+	if (connect(w->fd, at, n) == 0)
+		return 0;
+	if (errno != EINPROGRESS && errno != EINTR) {
+		result = WIRE_FAILED;
+	} else {
+		result = ready(w, POLLOUT, deadline);
+		if (result == 0 &&
+		    (getsockopt(w->fd, SOL_SOCKET, SO_ERROR, &failed, &size) < 0 || failed)) {
+			errno = failed ? failed : errno;
+			result = WIRE_FAILED;
+		}
+	}
+	if (result) {
+		failed = errno;
+		wire_close(w);
+		errno = failed;
+	}
+	return result;
+}
+
+static int try_all(struct wire *w, const struct addrinfo *found, int64_t deadline)
+{
+	int result = WIRE_FAILED;
+
+	for (const struct addrinfo *at = found; at; at = at->ai_next) {
+		int on = 1;
+
+		result = try_address(w, at->ai_family, at->ai_addr, at->ai_addrlen, deadline);
+		if (result == 0)
+			setsockopt(w->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+		if (result != WIRE_FAILED)
+			break;
+	}
+	return result;
+}
+
+/* localhost is this machine, whatever a name server says, and needs none of the resolver's
+ * libraries. */
+static int try_localhost(struct wire *w, const char *port, int64_t deadline)
+{
+	static const char *const hosts[] = { "127.0.0.1", "::1" };
+	int result = WIRE_FAILED;
+
+	for (size_t i = 0; i < 2 && result == WIRE_FAILED; i++) {
+		struct addrinfo hints = { .ai_socktype = SOCK_STREAM,
+					  .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV },
+				*found;
+		int before = errno;
+
+		if (getaddrinfo(hosts[i], port, &hints, &found))
+			continue;
+		result = try_all(w, found, deadline);
+		freeaddrinfo(found);
+		if (i && result == WIRE_FAILED) /* the first reason says more */
+			errno = before;
+	}
+	return result;
+}
+
+int wire_connect(struct wire *w, const struct http_place *place, int64_t deadline, char *why,
+		 size_t room)
+{
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM,
+				  .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV },
+			*found;
+	char what[sizeof(place->host) + sizeof(place->port) + 32];
+	int result, failed;
+
+	snprintf(what, sizeof(what), "connecting to %s port %s", place->host, place->port);
+	if (str_eq_nocase(str_c(place->host), STR("localhost"))) {
+		result = try_localhost(w, place->port, deadline);
+	} else {
+		failed = getaddrinfo(place->host, place->port, &hints, &found);
+		hints.ai_flags = AI_NUMERICSERV | AI_ADDRCONFIG;
+		if (failed)
+			failed = getaddrinfo(place->host, place->port, &hints, &found);
+		if (failed) {
+			snprintf(why, room, "%s failed: %s", what, gai_strerror(failed));
+			return WIRE_FAILED;
+		}
+		result = try_all(w, found, deadline);
+		freeaddrinfo(found);
+	}
+	if (result)
+		say(result, what, why, room);
+	return result;
+}
+
+int wire_connect_unix(struct wire *w, const char *path, int64_t deadline, char *why, size_t room)
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	int result, n = snprintf(at.sun_path, sizeof(at.sun_path), "%s", path);
+
+	if (n <= 0 || (size_t)n >= sizeof(at.sun_path)) {
+		snprintf(why, room, "the path of a socket has 1 to %zu bytes: %s",
+			 sizeof(at.sun_path) - 1, path);
+		return WIRE_FAILED;
+	}
+	result = try_address(w, AF_UNIX, (const struct sockaddr *)&at, sizeof(at), deadline);
+	if (result)
+		say(result, "connecting to the socket", why, room);
+	return result;
+}
+
+/* ---- TLS */
+
+static int load_tls(struct wire *w, const char *origin, const char *ca_file, char *why, size_t room)
+{
+	const struct module *m;
+	char reason[200];
+	int found;
+
+	if (!w->tls) {
+		found = module_load("http", STR("tls"), &m, reason, sizeof(reason));
+		if (found != 0 || !m->http_tls) {
+			snprintf(why, room, "https needs the module pawl-http-tls.so: %s",
+				 found > 0 ? "it is not installed" : reason);
+			return WIRE_FAILED;
+		}
+		w->tls = m->http_tls;
+	}
+	if (!w->context)
+		w->context = w->tls->context(origin, ca_file, why, room);
+	return w->context ? 0 : WIRE_FAILED;
+}
+
+static void offer_session(struct wire *w)
+{
+	char bytes[HTTP_TLS_KEPT_MAX];
+	bool may = w->session_file && !w->refused;
+	size_t n = may ? kept_read(w->session_file, bytes, sizeof(bytes)) : 0;
+
+	w->offered = n && w->tls->offer(w->session, bytes, n);
+}
+
+static void keep_session(struct wire *w)
+{
+	char bytes[HTTP_TLS_KEPT_MAX];
+	size_t n = w->session_file ? w->tls->keep(w->session, bytes, sizeof(bytes)) : 0;
+
+	if (n)
+		kept_write(w->session_file, str_n(bytes, n));
+}
+
+static int shake_hands(struct wire *w, int64_t deadline, char *why, size_t room)
+{
+	int result;
+	ssize_t n;
+
+	while ((n = w->tls->handshake(w->session, why, room)) != 1) {
+		if (n == TLS_FAILED)
+			return WIRE_FAILED;
+		result = ready(w, n == TLS_WANTS_READ ? POLLIN : POLLOUT, deadline);
+		if (result) {
+			say(result, "the TLS handshake", why, room);
+			return result;
+		}
+	}
+	return 0;
+}
+
+int wire_secure(struct wire *w, const char *host, const char *origin, const char *ca_file,
+		int64_t deadline, char *why, size_t room)
+{
+	int result = load_tls(w, origin, ca_file, why, room);
+
+	if (result)
+		return result;
+	w->session = w->tls->start(w->context, w->fd, host);
+	if (!w->session) {
+		snprintf(why, room, "cannot start TLS with %s", host);
+		return WIRE_FAILED;
+	}
+	offer_session(w);
+	result = shake_hands(w, deadline, why, room);
+	w->refused = result == WIRE_FAILED && w->offered;
+	if (w->refused)
+		kept_forget(w->session_file);
+	return result;
+}
+
+/* ---- bytes */
+
+bool wire_quiet(const struct wire *w)
+{
+	struct pollfd p = { .fd = w->fd, .events = POLLIN };
+	char c;
+
+	/* TLS has read ahead, and servers send tickets at any time */
+	if (w->session && w->fd >= 0)
+		return w->tls->read(w->session, &c, 1) == TLS_WANTS_READ;
+	return w->fd >= 0 && poll(&p, 1, 0) == 0;
+}
+
+static ssize_t plain(ssize_t n, ssize_t wish)
+{
+	if (n >= 0)
+		return n;
+	return errno == EAGAIN || errno == EINTR ? wish : TLS_FAILED;
+}
+
+static ssize_t read_once(struct wire *w, void *p, size_t n)
+{
+	if (w->session)
+		return w->tls->read(w->session, p, n);
+	return plain(recv(w->fd, p, n, MSG_DONTWAIT), TLS_WANTS_READ);
+}
+
+static ssize_t write_once(struct wire *w, const void *p, size_t n)
+{
+	if (w->session)
+		return w->tls->write(w->session, p, n);
+	return plain(send(w->fd, p, n, MSG_NOSIGNAL | MSG_DONTWAIT), TLS_WANTS_WRITE);
+}
+
+/* After an attempt that got `n`: 0 to try again, or a result. */
+static int again(struct wire *w, ssize_t n, int64_t deadline)
+{
+	if (n == TLS_FAILED)
+		return WIRE_FAILED;
+	return ready(w, n == TLS_WANTS_READ ? POLLIN : POLLOUT, deadline);
+}
+
+/* Makes recv() without MSG_DONTWAIT wait for up to PATIENCE_MS. */
+static bool lets_wait(struct wire *w)
+{
+	struct timeval most = { .tv_sec = PATIENCE_MS / 1000 };
+	int flags;
+
+	if (w->waits || w->session || w->stop_fd >= 0 || w->reads++ < STAYS)
+		return w->waits;
+	flags = fcntl(w->fd, F_GETFL);
+	w->waits = flags >= 0 &&
+		   setsockopt(w->fd, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof(most)) == 0 &&
+		   fcntl(w->fd, F_SETFL, flags & ~O_NONBLOCK) == 0;
+	return w->waits;
+}
+
+/* The answer is almost never there yet. One call that waits saves a failed read and a poll(). */
+static ssize_t read_patiently(struct wire *w, void *p, size_t n, int64_t deadline)
+{
+	if ((deadline && deadline - os_boot_ms() <= PATIENCE_MS) || !lets_wait(w))
+		return read_once(w, p, n);
+	return plain(recv(w->fd, p, n, 0), TLS_WANTS_READ);
+}
+
+ssize_t wire_read(struct wire *w, void *p, size_t n, int64_t deadline)
+{
+	for (;;) {
+		ssize_t got = read_patiently(w, p, n, deadline);
+		int result;
+
+		if (got >= 0)
+			return got;
+		result = again(w, got, deadline);
+		if (result)
+			return result;
+	}
+}
+
+ssize_t wire_write(struct wire *w, const void *p, size_t n, int64_t deadline)
+{
+	for (;;) {
+		ssize_t sent = write_once(w, p, n);
+		int result;
+
+		if (sent > 0)
+			return sent;
+		result = sent == 0 ? WIRE_FAILED : again(w, sent, deadline);
+		if (result)
+			return result;
+	}
+}
+
+void wire_close(struct wire *w)
+{
+	if (w->session) {
+		keep_session(w);
+		w->tls->end(w->session);
+	}
+	w->session = NULL;
+	w->offered = false;
+	if (w->fd >= 0)
+		close(w->fd);
+	w->fd = -1;
+	w->waits = false;
+	w->reads = 0;
+}
+
+void wire_free(struct wire *w)
+{
+	wire_close(w);
+	if (w->context)
+		w->tls->context_free(w->context);
+	w->context = NULL;
+}

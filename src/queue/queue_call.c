@@ -1,0 +1,416 @@
+/* Calls: each change is an act that the store runs, in one commit with others. */
+#include "base/os.h"
+#include "base/secret.h"
+#include "base/when.h"
+#include "core/lease.h"
+#include "core/role.h"
+#include "queue/queue_private.h"
+#include "queue/remote_queue.h"
+
+static int dispatch(struct act *w)
+{
+	if (typed_is(w->call.rq))
+		return do_typed(w);
+	switch (w->call.rq->op) {
+	case OP_EMERGENCY_ON:
+	case OP_EMERGENCY_OFF:
+		return do_emergency(w);
+	case OP_PAUSE:
+	case OP_RESUME:
+		return do_pause(w);
+	case OP_CREATE:
+		return do_create(w);
+	case OP_TAKE:
+		return do_take(w);
+	case OP_DEPEND:
+	case OP_UNDEPEND:
+		return do_depend(w);
+	case OP_REMOVE:
+		return do_remove(w);
+	case OP_LOCK_CLEANUP:
+		return do_cleanup(w);
+	case OP_ARCHIVE:
+		return do_archive(w);
+	case OP_ID_CLAIM:
+		return do_id(w);
+	case OP_ID_INIT:
+		return do_id_init(w);
+	default:
+		return do_change(w);
+	}
+}
+
+/* Turns BAD into a refusal. */
+static int refused(struct act *w, int r)
+{
+	if (r == BAD && w->ans->code == SUCCESS)
+		return act_refuse(w, MISCONFIGURED,
+				  STR("a record that this call needs cannot be used"),
+				  STR("pawl doctor names it and says how to remove it"));
+	return r == BAD ? REFUSED : r;
+}
+
+/* A refusal can have changes, which are committed: a claim moves a task that was abandoned too often to Needs Help. */
+static int act_change(struct act *w)
+{
+	int r = repeat_find(w);
+
+	if (!r)
+		r = guard_check(w);
+	if (r)
+		return refused(w, r);
+	r = refused(w, dispatch(w));
+	if (r < 0 || (r > 0 && !w->keep))
+		return r;
+	if (!r)
+		r = identity_find(w);
+	if (r < 0)
+		return r;
+	if (!r)
+		repeat_keep(w);
+	r = act_flush(w);
+	if (!r) {
+		identity_keep(w);
+		guard_tidy(w);
+	}
+	return r || w->writes ? r : REFUSED;
+}
+
+/* The edit. The store may run it again, so each run starts from scratch. */
+int act_run(struct edit *e, void *ctx)
+{
+	struct act *w = ctx;
+	int r, read;
+
+	act_begin(w, e);
+	w->began_ns = os_monotonic_ns();
+	*w->ans = (struct answer){ .now = e->now, .put_off = arena_over(w->call.arena) };
+	if (w->ans->put_off)
+		return act_refuse(w, USAGE, STR("the calls of this commit need too much memory"),
+				  STR("make fewer calls at once"));
+	r = act_change(w);
+	read = r < 0 ? r : read_brief(e->store, e, w->call.rq, w->ans, w->call.arena);
+	return read < 0 ? read : r;
+}
+
+static struct str hashed(struct arena *a, struct str token)
+{
+	return token.n ? token_hash(a, token) : token;
+}
+
+static struct act act_make(const struct policy *p, const struct request *rq, struct answer *ans,
+			   struct arena *a)
+{
+	return (struct act){ .call = { .rq = rq,
+				       .policy = p,
+				       .proof = hashed(a, rq->token),
+				       .fresh = hashed(a, rq->new_token),
+				       .arena = a },
+			     .ans = ans };
+}
+
+enum result role_refuse(enum role have, enum role need, struct answer *ans, struct arena *a)
+{
+	if (role_allows(have, need))
+		return SUCCESS;
+	ans->applied = 'n';
+	ans->fault = STR("forbidden");
+	return answer_fail(
+		ans, MISCONFIGURED, role_refusal(have, need, a),
+		arena_printf(a, "ask for a token that was made with --role %s", role_name(need)));
+}
+
+static bool valid(struct queue *q, const struct request *rq, struct answer *ans, struct arena *a)
+{
+	const char *fault = request_fault(rq, &q->config.policy, a);
+
+	*ans = (struct answer){ 0 };
+	if (op_flags(rq->op) & OP_READS)
+		ans->now = queue_now(q); /* act_run() sets the time of a change */
+	if (fault)
+		answer_fail(ans, USAGE, str_c(fault), STR(""));
+	return !fault && role_refuse(rq->role, role_for(rq), ans, a) == SUCCESS;
+}
+
+/* The task in the answer, if an earlier agent has worked on it; else NULL. */
+static const struct task *came_back(const struct answer *ans)
+{
+	const struct grant *lock = ans->next ? ans->next_lock : ans->lock;
+	const struct task *t = ans->next ? ans->next : ans->task;
+
+	return lock && lock->token.n && t->attempts > 1 ? t : NULL;
+}
+
+static void write_all(struct queue *q, struct change *changes, struct act *acts, size_t n)
+{
+	int r;
+
+	if (!n)
+		return;
+	r = q->store->ops->modify(q->store, changes, n);
+	for (size_t i = 0; i < n; i++) {
+		struct answer *ans = acts[i].ans;
+
+		acts[i].ended_ns = os_monotonic_ns();
+		acts[i].failed = r < 0 || changes[i].rc < 0;
+
+		if (acts[i].failed) {
+			*ans = (struct answer){ .now = ans->now };
+			fault_answer(&q->err, ans, acts[i].call.arena);
+		} else if (!(acts[i].call.rq->view & VIEW_BRIEF) && came_back(ans) &&
+			   !arena_over(acts[i].call.arena)) {
+			read_past(q->store, came_back(ans), ans, acts[i].call.arena);
+		}
+	}
+}
+
+/* --- waiting for locks of the whole queue ------------------------------------------------------------ */
+
+static int64_t monotonic_ms(void)
+{
+	return os_monotonic_ns() / 1000000;
+}
+
+/* Keeps the acts that a lock of the whole queue refused, and moves them to the front. */
+static size_t keep_barred(struct change *changes, struct act *acts, size_t n)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (!acts[i].ans->barred)
+			continue;
+		acts[kept] = acts[i];
+		changes[kept] = (struct change){ .fn = act_run,
+						 .ctx = &acts[kept],
+						 .wants = changes[i].wants };
+		kept++;
+	}
+	return kept;
+}
+
+/* Does the caller hold the lock that refused the act? Then sets w->pass, once. */
+static bool has_pass(struct queue *q, struct act *w)
+{
+	int64_t kind = w->ans->barred;
+	struct str token;
+
+	const struct str *own = w->call.rq ? w->call.rq->pass
+					   : NULL; /* a bulk change has no request */
+
+	if ((!q->config.pass && !own) || w->pass[kind].n)
+		return false;
+	token = own ? own[kind]
+		    : q->config.pass(q->config.pass_ctx, (enum typed)kind, w->call.arena);
+	w->pass[kind] = hashed(w->call.arena, token);
+	return token.n > 0;
+}
+
+static bool any_pass(struct queue *q, struct act *acts, size_t n)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < n; i++)
+		any |= has_pass(q, &acts[i]);
+	return any;
+}
+
+/* The time until the lock expires; 0: it is gone. A read does not take the gate. This matters because every commit
+ * of the lock's holder wakes us. */
+static int64_t held_for(struct queue *q, const struct act *w)
+{
+	struct arena a = { 0 };
+	struct task t;
+	int64_t now = queue_now(q), ms = 0;
+
+	if (guard_kind(q->store, (enum typed)w->ans->barred, &t, &a) == 0 &&
+	    lease_live(&t.lock, now))
+		ms = t.lock.expires_at - now;
+	arena_free(&a);
+	return ms;
+}
+
+/* Waits until the lock is gone, by reads only. false: the timeout is over. */
+static bool wait_until_free(struct queue *q, const struct act *w, int64_t deadline)
+{
+	int64_t left, held;
+
+	while ((left = deadline - monotonic_ms()) > 0 && (held = held_for(q, w)) > 0)
+		queue_wait(q, held < left ? held : left);
+	return left > 0;
+}
+
+static void tell_waited(struct act *acts, size_t n, int64_t ms)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct answer *ans = acts[i].ans;
+
+		ans->message = arena_printf(
+			acts[i].call.arena, "%.*s; waited %s", STRF(ans->message),
+			arena_cstr(acts[i].call.arena, duration_text(acts[i].call.arena, ms)));
+	}
+}
+
+bool guard_wait(struct queue *q, struct act *w, int64_t *deadline)
+{
+	int64_t timeout = q->store->env.opt.timeout_ms;
+
+	if (has_pass(q, w))
+		return true;
+	if (q->config.impatient)
+		return false;
+	if (!*deadline) {
+		*deadline = monotonic_ms() + timeout;
+		queue_wake_fd(q);
+	}
+	if (wait_until_free(q, w, *deadline))
+		return true;
+	tell_waited(w, 1, timeout);
+	return false;
+}
+
+/* A waiting call holds nothing: the refusal has ended its transaction. It opens the wake descriptor before it looks
+ * at the lock, so it cannot miss a change in between. */
+static void write_in_turn(struct queue *q, struct change *changes, struct act *acts, size_t n)
+{
+	int64_t timeout = q->store->env.opt.timeout_ms, deadline = 0, asked = os_monotonic_ns();
+
+	for (;;) {
+		write_all(q, changes, acts, n);
+		health_count(q->store, acts, n, asked);
+		n = keep_barred(changes, acts, n);
+		if (!n)
+			return;
+		if (any_pass(q, acts, n))
+			continue;
+		if (q->config.impatient)
+			return;
+		if (!deadline) {
+			deadline = monotonic_ms() + timeout;
+			queue_wake_fd(q);
+		}
+		if (!wait_until_free(q, &acts[0], deadline)) {
+			tell_waited(acts, n, timeout);
+			health_count_failed(q->store, acts, n, asked);
+			return;
+		}
+	}
+}
+
+void queue_call_many(struct queue *q, const struct request *rqs, struct answer *answers, size_t n,
+		     struct arena *a)
+{
+	struct act *acts = arena_array(a, struct act, n);
+	struct change *changes = arena_array(a, struct change, n);
+	size_t writes = 0;
+
+	if (q->remote) {
+		q->far->call(q->remote, rqs, answers, n, a);
+		return;
+	}
+	for (size_t i = 0; i < n; i++) {
+		if (!valid(q, &rqs[i], &answers[i], a))
+			continue;
+		if (op_flags(rqs[i].op) & OP_READS) {
+			queue_read(q->store, &q->config.policy, &rqs[i], &answers[i], a);
+			continue;
+		}
+		acts[writes] = act_make(&q->config.policy, &rqs[i], &answers[i], a);
+		changes[writes] = (struct change){ .fn = act_run,
+						   .ctx = &acts[writes],
+						   .wants = act_wants(q, &acts[writes]) };
+		writes++;
+	}
+	write_in_turn(q, changes, acts, writes);
+}
+
+/* An act of queue_call_all(): its refusal cancels all of them. */
+struct strict_act {
+	struct act act;
+	bool *refused;
+	struct request own;          /* the request, with a parent that has its id only now */
+	const struct answer *parent; /* creates the parent; NULL: the request has it already */
+};
+
+static int strict_run(struct edit *e, void *ctx)
+{
+	struct strict_act *s = ctx;
+	int r;
+
+	if (s->parent) {
+		GIVE(&s->own, parent, s->parent->task->id);
+		s->act.call.rq = &s->own;
+	}
+	r = act_run(e, &s->act);
+
+	if (r <= 0 || s->act.ans->code == SUCCESS)
+		return r;
+	*s->refused = true;
+	return STORE_UNSUPPORTED;
+}
+
+static size_t first_refused(const struct answer *answers, size_t n)
+{
+	size_t i = 0;
+
+	while (i < n && answers[i].code == SUCCESS)
+		i++;
+	return i;
+}
+
+/* All acts meet the same locks, so they share the pass. Otherwise each would cost a separate attempt. */
+static bool wait_together(struct queue *q, struct strict_act *acts, size_t n, size_t bad,
+			  int64_t *deadline)
+{
+	bool again = guard_wait(q, &acts[bad].act, deadline);
+
+	for (size_t i = 0; again && i < n; i++)
+		if (i != bad)
+			memcpy(acts[i].act.pass, acts[bad].act.pass, sizeof(acts[i].act.pass));
+	return again;
+}
+
+size_t queue_call_all(struct queue *q, const struct request *rqs, const size_t *under,
+		      struct answer *answers, size_t n, struct arena *a)
+{
+	struct strict_act *acts = arena_array(a, struct strict_act, n);
+	struct change *changes = arena_array(a, struct change, n);
+	int64_t deadline = 0, asked = os_monotonic_ns();
+	bool refused;
+	size_t bad = 0;
+	int r = 0;
+
+	if (q->remote)
+		return q->far->call_all(q->remote, rqs, under, answers, n, a);
+	for (size_t i = 0; i < n; i++) {
+		if (!valid(q, &rqs[i], &answers[i], a))
+			return i;
+		acts[i] = (struct strict_act){
+			.act = act_make(&q->config.policy, &rqs[i], &answers[i], a),
+			.refused = &refused,
+			.own = rqs[i],
+			.parent = under && under[i] ? &answers[under[i] - 1] : NULL,
+		};
+		changes[i] = (struct change){ .fn = strict_run,
+					      .ctx = &acts[i],
+					      .wants = act_wants(q, &acts[i].act) };
+	}
+	do {
+		refused = false;
+		r = q->store->ops->modify(q->store, changes, n);
+		bad = refused ? first_refused(answers, n) : 0;
+	} while (refused && answers[bad].barred && wait_together(q, acts, n, bad, &deadline));
+	acts[bad].act.began_ns = acts[0].act.began_ns;
+	health_count_bulk(q, &acts[bad].act, HEALTH_BATCH, asked, r < 0 && !refused);
+	if (r >= 0)
+		return n;
+	if (refused)
+		return bad;
+	answers[0] = (struct answer){ 0 };
+	fault_answer(&q->err, &answers[0], a);
+	return 0;
+}
+
+void queue_call(struct queue *q, const struct request *rq, struct answer *ans, struct arena *a)
+{
+	queue_call_many(q, rq, ans, 1, a);
+}

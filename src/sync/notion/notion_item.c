@@ -1,0 +1,266 @@
+/* One task and its page: a change on either side goes to the other. */
+#include "base/os.h"
+#include "base/secret.h"
+#include "sync/notion/notion.h"
+
+#define MINUTE 60000
+
+/* "title, priority": the fields with this deed; empty: none */
+static struct str notion_named(const struct plan *p, enum deed d, struct arena *a)
+{
+	struct str out = STR("");
+
+	for (int f = 0; f < F_END; f++)
+		if (p->deed[f] == d)
+			out = arena_printf(a, "%.*s%s%s", STRF(out), out.n ? ", " : "",
+					   notion_fields[f].key);
+	return out;
+}
+
+/* Counts and names the changes of this task and its page. */
+static void tell(struct item *x)
+{
+	struct arena *a = x->r->arena;
+	struct str in = notion_named(&x->plan, D_PULL, a), out = notion_named(&x->plan, D_PUSH, a),
+		   back = notion_named(&x->plan, D_BACK, a);
+
+	if (in.n) {
+		x->n->done->tasks_changed++;
+		notion_change(x->n, x->t->id, "from the page: ", in);
+	}
+	if (out.n)
+		notion_change(x->n, x->t->id, "to the page: ", out);
+	if (back.n) {
+		x->n->done->refused++;
+		notion_change(x->n, x->t->id, "refused on the page: ", back);
+	}
+	x->n->done->pages_changed += out.n || back.n;
+}
+
+/* --- the page's side ---------------------------------------------------------------------------------------- */
+
+/* Is the text the one of the last sync? Notion gives times in whole minutes, so only an edit of our own, or a look long
+ * after the edit, is certain. */
+static bool is_body_sure(const struct item *x)
+{
+	const struct link *l = x->l;
+
+	if (l->doing.id.n) /* our write may hide an edit in the same minute */
+		return false;
+	if (l->loose && !notion_young(x->n, l)) /* before that, a read may be behind */
+		return false;
+	return l->p.has[F_BODY] && x->p->edited == l->edited &&
+	       (x->p->last_by_us || l->at - l->edited > 2 * MINUTE + x->n->settle_ms);
+}
+
+static enum result look_at_body(struct item *x)
+{
+	if (x->p->body_read)
+		return SUCCESS;
+	if (is_body_sure(x)) {
+		x->p->is.v[F_BODY] = x->l->p.v[F_BODY];
+		x->p->is.has[F_BODY] = true;
+		return SUCCESS;
+	}
+	return notion_body(x->n, x->p, x->r->arena);
+}
+
+/* The parent as the id of its task. A page that is not a task yet comes later. */
+static void look_at_parent(struct item *x)
+{
+	struct str id = x->p->parent;
+	const struct link *up = id.n ? notion_link_of_page(x->r->state, id) : NULL;
+
+	x->p->is.v[F_PARENT] = up && up->task.n ? up->task : STR("");
+	x->p->is.has[F_PARENT] = x->n->known[F_PARENT] && (!id.n || (up && up->task.n));
+}
+
+bool notion_is_pushed(const struct item *x, enum notion_field f)
+{
+	return x->plan.deed[f] == D_PUSH || x->plan.deed[f] == D_BACK;
+}
+
+static enum result push_properties(struct item *x)
+{
+	bool which[F_END] = { false }, any = false;
+	const struct link *up = x->tv.v[F_PARENT].n
+					? notion_link_of_task(x->r->state, x->tv.v[F_PARENT])
+					: NULL;
+	enum result code;
+
+	for (int f = 0; f < F_END; f++) {
+		which[f] = f != F_BODY && notion_is_pushed(x, (enum notion_field)f);
+		any |= which[f];
+	}
+	if (!any)
+		return SUCCESS;
+	x->patched = true;
+	code = notion_patch(x->n, x->p, &x->tv, which, up ? up->page : STR(""), x->r->arena);
+	if (code == SUCCESS)
+		look_at_parent(x);
+	return code;
+}
+
+static enum result push(struct item *x)
+{
+	enum result code = push_properties(x);
+
+	if (code == SUCCESS && notion_is_pushed(x, F_BODY))
+		code = notion_patch_body(x->n, x->p, x->t->description, x->r->arena);
+	return code;
+}
+
+/* Says on the page why its edits were taken back. A sync that was killed may have said it. */
+static enum result explain(struct item *x)
+{
+	struct arena *a = x->r->arena;
+	struct str text = arena_printf(a, "pawl took back an edit of this page.\n%.*s",
+				       STRF(x->why));
+	struct str hash = hash_hex(a, text);
+	bool again = str_eq(x->l->saying, hash);
+	enum result code = SUCCESS;
+
+	if (!x->why.n)
+		return SUCCESS;
+	if (!again) {
+		x->l->saying = arena_str(x->n->arena, hash); /* it outlives this page */
+		code = notion_link_save(x->r->state, x->l);
+	}
+	return code == SUCCESS ? notion_comment(x->n, x->p->id, text, again, a) : code;
+}
+
+/* --- remembering ------------------------------------------------------------------------------------------------ */
+
+/* The value of the page that this sync has dealt with. The answer to a PATCH may show a later edit of a person: the next
+ * round must find that it differs from this value. */
+static struct str settled(const struct item *x, enum notion_field f)
+{
+	if (!notion_is_pushed(x, f))
+		return x->before.v[f];
+	return x->p->last_by_us || f == F_BODY ? x->p->is.v[f] : x->tv.v[f];
+}
+
+/* May an edit of the text be hidden? A PATCH of ours makes us the last editor, also if a person has just written. */
+static bool is_loose(const struct item *x)
+{
+	if (notion_is_pushed(x, F_BODY)) /* the text is written last */
+		return false;
+	return x->patched || (x->l->loose && (x->young || !x->p->body_read));
+}
+
+void notion_keep(struct item *x, enum notion_field f)
+{
+	struct link *l = x->l;
+	struct str was = l->was.has[f] && x->young ? l->was.v[f] : STR("");
+
+	if (x->plan.deed[f] == D_NONE) {
+		l->was.has[f] &= x->young;
+		return;
+	}
+	if (l->p.has[f])
+		was = notion_was(was, l->p.v[f], x->r->arena);
+	if (x->before.has[f])
+		was = notion_was(was, x->before.v[f], x->r->arena);
+	l->was.v[f] = was;
+	l->was.has[f] = true;
+	l->t.v[f] = x->tv.v[f];
+	l->p.v[f] = settled(x, f);
+	l->t.has[f] = l->p.has[f] = true;
+}
+
+static enum result remember(struct item *x)
+{
+	struct link *l = x->l;
+	bool loose = is_loose(x), any = l->saying.n || l->making.n || l->doing.id.n;
+
+	for (int f = 0; f < F_END; f++) {
+		any |= x->plan.deed[f] != D_NONE;
+		notion_keep(x, (enum notion_field)f);
+	}
+	if (!any && l->version == x->t->version && l->edited == x->p->edited && l->loose == loose)
+		return SUCCESS;
+	if (any)
+		l->at = os_wall_ms();
+	l->saying = l->making = STR("");
+	l->doing = (struct doing){ 0 };
+	l->loose = loose;
+	l->edited = x->p->edited;
+	/* the parent has no page yet: look again */
+	l->version = x->t->parent.n && !x->tv.has[F_PARENT] && x->n->known[F_PARENT]
+			     ? -1
+			     : x->t->version;
+	return notion_link_save(x->r->state, l);
+}
+
+static void merge(struct item *x)
+{
+	x->why = STR("");
+	notion_task_values(x);
+	x->before = x->p->is;
+	notion_merge(&(struct merge){ x->l, &x->tv, &x->p->is, x->young, x->foreign, x->r->arena },
+		     &x->plan);
+	notion_judge(x);
+}
+
+/* An operation changes more than the status: the page follows. */
+static void follow(struct item *x)
+{
+	notion_task_values(x);
+	for (int f = 0; f < F_END; f++)
+		if (x->plan.deed[f] == D_NONE && x->tv.has[f] && x->p->is.has[f] && !x->foreign &&
+		    !str_eq(x->tv.v[f], x->l->t.v[f]))
+			x->plan.deed[f] = D_PUSH;
+}
+
+static enum result apply(struct item *x)
+{
+	enum result code = notion_begin_pull(x);
+
+	if (code == SUCCESS)
+		code = notion_pull(x);
+	if (code != SUCCESS)
+		return code;
+	if (x->later) {
+		x->n->later++;
+		return SUCCESS;
+	}
+	follow(x);
+	tell(x);
+	code = notion_begin_push(x);
+	if (code == SUCCESS)
+		code = explain(x);
+	if (code == SUCCESS)
+		code = push(x);
+	return code == SUCCESS ? remember(x) : code;
+}
+
+enum result notion_reconcile(struct round *r, const struct task *t, struct link *l, struct page *p)
+{
+	struct item x = { .r = r, .n = r->n, .t = t, .l = l, .p = p };
+	enum result code;
+
+	x.young = notion_young(r->n, l); /* a write of ours that begins now does not count */
+	if (p->edited < l->edited)       /* an old state of the page */
+		return SUCCESS;
+	notion_task_values(&x);
+	code = notion_lock(&x);
+	if (code == SUCCESS && !x.later)
+		code = look_at_body(&x);
+	if (code == SUCCESS && !x.later) {
+		look_at_parent(&x);
+		code = notion_settle(&x);
+	}
+	if (code != SUCCESS || x.later) {
+		r->n->later += x.later;
+		return code;
+	}
+	merge(&x);
+	if (notion_is_pushed(&x, F_BODY) && !p->body_read) { /* nothing unseen is overwritten */
+		code = notion_body(r->n, p, r->arena);
+		merge(&x);
+	}
+	if (code == SUCCESS && !r->n->job->check)
+		return apply(&x);
+	tell(&x);
+	return code;
+}
