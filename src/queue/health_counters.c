@@ -4,7 +4,7 @@
 #include "base/os.h"
 #include "base/text.h"
 #include "queue/queue_private.h"
-#include "store/local/counts.h"
+#include "store/local/batch_counts.h"
 
 struct op_counts {
 	_Atomic uint64_t done, failed, wait_us, wait_max_us, held, hold_us, hold_max_us;

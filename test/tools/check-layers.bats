@@ -53,7 +53,7 @@ pure() {
 @test "includes that go down are accepted" {
 	pure
 	include core/task.c core/task.h base/str.h
-	include store/sqlite/store.c store/store.h base/str.h
+	include store/sqlite/sqlite_store.c store/store.h base/str.h
 	include queue/queue.c queue/queue.h core/task.h store/store.h
 	include client/client.c client/client.h queue/queue.h store/store.h
 	include cmd/claim.c cmd/cmd.h client/client.h queue/queue.h
@@ -91,16 +91,16 @@ pure() {
 	include core/task.c store/store.h
 	refused "src/core/task.c:1: core may not include store/store.h"
 	include core/task.c core/task.h
-	include store/sqlite/store.c core/lease.h
-	refused "src/store/sqlite/store.c:1: store may not include core/lease.h: a store knows a task as data"
+	include store/sqlite/sqlite_store.c core/lease.h
+	refused "src/store/sqlite/sqlite_store.c:1: store may not include core/lease.h: a store knows a task as data"
 }
 
 @test "a store may use formats and core's data, and no policy" {
 	pure
-	include store/files/form.c format/task_form.h core/task.h
+	include store/files/files_form.c format/task_form.h core/task.h
 	accepted
-	include store/files/form.c core/lease.h
-	refused "src/store/files/form.c:1: store may not include core/lease.h"
+	include store/files/files_form.c core/lease.h
+	refused "src/store/files/files_form.c:1: store may not include core/lease.h"
 }
 
 @test "an upward include through other headers is refused, with the way" {
@@ -111,8 +111,8 @@ pure() {
 	include store/store.h format/task_form.h
 	refused "src/store/store.h:1: store may not include core/lease.h through format/task_form.h"
 	include store/sqlite/sqlite.h store/store.h
-	include store/sqlite/store.c store/sqlite/sqlite.h
-	refused "src/store/sqlite/store.c:1: store may not include core/lease.h through store/sqlite/sqlite.h and store/store.h and format/task_form.h"
+	include store/sqlite/sqlite_store.c store/sqlite/sqlite.h
+	refused "src/store/sqlite/sqlite_store.c:1: store may not include core/lease.h through store/sqlite/sqlite.h and store/store.h and format/task_form.h"
 }
 
 @test "commands see the proof by its interface alone" {

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "store/local/clock.h"
+#include "store/local/local_clock.h"
 
 static int64_t wall_ms, boot_ms;
 

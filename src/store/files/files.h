@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 
 #include "store/local/gate.h"
-#include "store/local/clock.h"
+#include "store/local/local_clock.h"
 #include "store/store.h"
 
 #define FILES_SETTLED 200          /* ms; an older mtime changes with every write */

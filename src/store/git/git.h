@@ -17,7 +17,7 @@
 #include <git2.h>
 
 #include "store/local/gate.h"
-#include "store/local/clock.h"
+#include "store/local/local_clock.h"
 #include "store/mem/queue.h"
 #include "store/store.h"
 

@@ -27,7 +27,7 @@
 #include "base/sigfault.h"
 #include "base/fs.h"
 #include "base/xfsz.h"
-#include "store/local/counts.h"
+#include "store/local/batch_counts.h"
 #include "store/store.h"
 
 #define GATE_SIZE 256 /* the counters follow */

@@ -17,7 +17,7 @@
 #include <sys/types.h>
 
 #include "store/columns.h"
-#include "store/local/batch.h"
+#include "store/local/local_batch.h"
 #include "store/store.h"
 
 /* The condition of the index record_due: every lane that has a time. */

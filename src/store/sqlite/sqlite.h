@@ -14,8 +14,8 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
-#include "store/local/batch.h"
-#include "store/local/clock.h"
+#include "store/local/local_batch.h"
+#include "store/local/local_clock.h"
 #include "store/columns.h"
 #include "store/store.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/os.h"
-#include "store/local/counts.h"
+#include "store/local/batch_counts.h"
 #include "store/mem/queue.h"
 
 struct place {

@@ -1,4 +1,4 @@
-/* The part of SQLite in the group commit: store/local/batch.h has the rest. */
+/* The part of SQLite in the group commit: store/local/local_batch.h has the rest. */
 #include <errno.h>
 
 #include "store/sqlite/sqlite.h"

@@ -1,4 +1,4 @@
-#include "store/local/batch.h"
+#include "store/local/local_batch.h"
 
 #include <errno.h>
 #include <sched.h>

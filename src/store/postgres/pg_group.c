@@ -1,5 +1,5 @@
 /*
- * Group commit: the part of PostgreSQL; store/local/batch.h has the rest.
+ * Group commit: the part of PostgreSQL; store/local/local_batch.h has the rest.
  *
  * The processes of one user on one machine that use the same queue on the same server meet at a gate (store/local/meet.h).
  * One of them runs the calls of the others in its transaction. The lock of the queue's row still decides between machines,

@@ -1,4 +1,4 @@
-#include "store/local/clock.h"
+#include "store/local/local_clock.h"
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /*
  * The clock. All processes of one machine share one clock, by an anchor in a file beside the repository
- * (store/local/clock.h). A jump of the wall clock therefore neither frees nor extends a lock.
+ * (store/local/local_clock.h). A jump of the wall clock therefore neither frees nor extends a lock.
  *
  * Machines do not share a clock. A lock that another machine set counts as live until both of these have
  * passed: this machine's clock is `skew` past the lock's expiry, and the length of its lease has passed since
