@@ -2,7 +2,7 @@
  * Completes a command line for the shells (`pawl values line`) and for the prompt. It reads the words before the last
  * one like the parser, but never refuses: a line that is not finished is often not valid yet.
  */
-#include "cmd/complete.h"
+#include "cmd/completion.h"
 
 #include "core/typed.h"
 

@@ -2,7 +2,7 @@
 #ifndef CMD_VALUES_H
 #define CMD_VALUES_H
 
-#include "cmd/complete.h"
+#include "cmd/completion.h"
 
 /* A values_fn: the values in the queue of a caller with these client_options. Each value once, without values that contain
  * control characters. Empty if the queue cannot be read. The queue is closed afterwards. */

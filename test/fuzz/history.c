@@ -1,6 +1,6 @@
 /* Arbitrary bytes as a recorded history: if they can be read, they are judged and shown. */
 #include "kit.h"
-#include "proof/check/check.h"
+#include "proof/check/checker.h"
 
 #define CALLS_MAX 200 /* the search may take long, and is not tested here */
 

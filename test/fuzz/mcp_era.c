@@ -4,7 +4,7 @@
  * an error of JSON-RPC; an accepted one has the headers that its era needs.
  */
 #include "kit.h"
-#include "face/serve/endpoint.h"
+#include "face/serve/mcp_http.h"
 
 /* The check of Mcp-Name that does not use the code under test: only names that need no encoding. */
 static bool has_plain_name(const struct post *p, const json_t *message, const char *key)

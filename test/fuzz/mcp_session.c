@@ -6,7 +6,7 @@
 
 #include "kit.h"
 #include "base/fs.h"
-#include "face/serve/endpoint.h"
+#include "face/serve/mcp_http.h"
 
 static const struct visitor ann = { STR("hash"), STR("ann"), STR("default") },
 			    bob = { STR("hash"), STR("bob"), STR("default") };

@@ -14,7 +14,7 @@
 #include "base/fs.h"
 #include "base/seeded.h"
 #include "base/secret.h"
-#include "proof/check/check.h"
+#include "proof/check/checker.h"
 #include "kit/folder.h"
 
 static int enter(void **state)

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "proof/check/check.h"
+#include "proof/check/checker.h"
 
 #define HEAD_BEGIN "{\"pawl_history\":1,\"pawl\":\"0.2.0\",\"store\":"
 #define HEAD_REST                                                                       \

@@ -4,7 +4,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "proof/check/check.h"
+#include "proof/check/checker.h"
 #include "recorded.h"
 
 static double seconds(void)

@@ -11,7 +11,7 @@
 
 #include "base/seeded.h"
 #include "kit/scale.h"
-#include "proof/check/check.h"
+#include "proof/check/checker.h"
 #include "recorded.h"
 
 #define SEEDS SCALE(20, 5)

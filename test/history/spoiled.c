@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "proof/check/check.h"
+#include "proof/check/checker.h"
 #include "recorded.h"
 
 #define SEEDS 2

@@ -59,7 +59,7 @@ pure() {
 	include cmd/claim.c cmd/cmd.h client/client.h queue/queue.h
 	include face/cli/cli.c face/cli/cli.h cmd/cmd.h store/store.h
 	include main.c face/cli/cli.h store/sqlite/sqlite.h
-	include face/gen/main.c face/cli/cli.h
+	include face/gen/gen_main.c face/cli/cli.h
 	accepted
 }
 
@@ -74,7 +74,7 @@ pure() {
 	mkdir "$tree"/src/http "$tree"/src/face/serve
 	touch "$tree"/src/http/http_server.h
 	include http/http_server.c http/http_server.h base/str.h
-	include face/serve/serve.c http/http_server.h
+	include face/serve/serve_main.c http/http_server.h
 	accepted
 	include http/http_server.c core/task.h
 	refused "src/http/http_server.c:1: http may not include core/task.h"

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/fs.h"
-#include "face/serve/endpoint.h"
+#include "face/serve/mcp_http.h"
 
 static const struct visitor ann = { STR("hash"), STR("ann"), STR("default") };
 

@@ -2,7 +2,7 @@
 #ifndef FACE_CLI_COMPLETE_H
 #define FACE_CLI_COMPLETE_H
 
-#include "cmd/complete.h"
+#include "cmd/completion.h"
 
 /* All candidates that begin with the typed part of the word, which starts at *from, in upper or lower case. Characters
  * that would split or end a word have a \ before them. */

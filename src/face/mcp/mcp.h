@@ -3,7 +3,7 @@
  *
  * A struct mcp is one connection over any transport. The transport passes each message to mcp_receive(), gets
  * output through `send`, and calls mcp_tick() when it is due. Nothing in here reads, writes or waits. Over HTTP one
- * struct mcp is one session (face/serve/endpoint.h): each request comes by its own exchange, and `via` tells them apart. A client
+ * struct mcp is one session (face/serve/mcp_http.h): each request comes by its own exchange, and `via` tells them apart. A client
  * of revision 2026-07-28 names itself in every request; older clients begin with `initialize`. The server
  * serves both at once.
  *

@@ -5,7 +5,7 @@
  * more tokens use theirs. A caller without room still gets short answers, and learns the outcome of every change: a long
  * answer that only tells what it read is refused, and that of a change is made brief.
  */
-#include "face/serve/endpoint.h"
+#include "face/serve/mcp_http.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* No call gets past another agent's lock of the whole queue, or an emergency. */
-#include "proof/check/part.h"
+#include "proof/check/checker_private.h"
 #include "proof/model/model.h"
 
 /* The queue is closed for certain to calls that were sent after `from` and answered before

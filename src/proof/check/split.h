@@ -6,7 +6,7 @@
 #ifndef PROOF_CHECK_SPLIT_H
 #define PROOF_CHECK_SPLIT_H
 
-#include "proof/check/part.h"
+#include "proof/check/checker_private.h"
 #include "proof/linear/linear.h"
 #include "proof/model/model.h"
 

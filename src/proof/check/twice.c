@@ -1,7 +1,7 @@
 /* A repeated call must not take effect twice. Repeats are recognised by request id, or by token. */
 #include <stdlib.h>
 
-#include "proof/check/part.h"
+#include "proof/check/checker_private.h"
 #include "proof/model/model.h"
 
 /* Chains of calls that have one name (a request id or a token) in common. */

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/os.h"
-#include "proof/history/members.h"
+#include "proof/history/history_members.h"
 #include "format/request_form.h"
 
 struct history {

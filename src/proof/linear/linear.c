@@ -1,4 +1,4 @@
-#include "proof/linear/part.h"
+#include "proof/linear/linear_private.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* The path of the search: steps forward, steps back, and the memory of tried states. */
 #include <stdlib.h>
 
-#include "proof/linear/part.h"
+#include "proof/linear/linear_private.h"
 
 /* --- hashes -------------------------------------------------------------------------------------- */
 

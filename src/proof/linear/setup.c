@@ -1,7 +1,7 @@
 /* Prepares a search: names, times that may matter, versions that calls need. */
 #include <stdlib.h>
 
-#include "proof/linear/part.h"
+#include "proof/linear/linear_private.h"
 #include "proof/history/tally.h"
 
 #define HINTS 6 /* times that a task shows, besides those computed from spans */

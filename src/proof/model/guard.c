@@ -1,5 +1,5 @@
 /* Locks of the whole queue and the emergency (doc/typed-locks.md). */
-#include "proof/model/part.h"
+#include "proof/model/model_private.h"
 
 enum { NONE, WRITE, BATCH, CONFIG, MAINTENANCE, EMERGENCY, PAUSE };
 

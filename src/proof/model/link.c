@@ -1,7 +1,7 @@
 /* The fields of a task and its links to other tasks. */
 #include <stdlib.h>
 
-#include "proof/model/part.h"
+#include "proof/model/model_private.h"
 
 /* --- fields -------------------------------------------------------------------------------------- */
 

@@ -1,7 +1,7 @@
 /* Creating, removing and archiving tasks. */
 #include <stdio.h>
 
-#include "proof/model/part.h"
+#include "proof/model/model_private.h"
 
 /* Initializes a task. A removed task's fence continues under the same id. */
 static void begin_task(const struct step *s, uint32_t task, struct str spelled)

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "proof/model/part.h"
+#include "proof/model/model_private.h"
 #include "format/request_form.h"
 
 /* --- names --------------------------------------------------------------------------------------- */

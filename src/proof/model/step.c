@@ -1,5 +1,5 @@
 /* One call, and the answer that is kept for repeats. */
-#include "proof/model/part.h"
+#include "proof/model/model_private.h"
 
 /* A Ready task that depends on a canceled task goes to Needs Help. */
 void step_settle(const struct step *s, uint32_t about)

@@ -1,5 +1,5 @@
 /* Calls that take the first task in order. */
-#include "proof/model/part.h"
+#include "proof/model/model_private.h"
 
 /* The live task that an earlier call took with this token. */
 static uint32_t taken_before(const struct step *s)

@@ -1,7 +1,7 @@
 /*
  * torture: does a store let exactly one agent hold each task? Agents are real processes that work
  * on a scratch queue of the store. They are killed, stopped, given a wrong time, and lose answers.
- * Every call and answer is recorded and checked (proof/check/check.h).
+ * Every call and answer is recorded and checked (proof/check/checker.h).
  *
  * Only the scratch queue is touched. It is always removed at the end; if that fails, the report has
  * its name.

@@ -2,7 +2,7 @@
 #ifndef PROOF_CHECK_PART_H
 #define PROOF_CHECK_PART_H
 
-#include "proof/check/check.h"
+#include "proof/check/checker.h"
 #include "proof/history/tally.h"
 
 /* One call as one task saw it. `next`: the task is the second one of a `done --claim-next`. */

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "base/secret.h"
-#include "proof/model/part.h"
+#include "proof/model/model_private.h"
 
 struct look {
 	const struct model_world *w;

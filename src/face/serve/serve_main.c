@@ -1,5 +1,5 @@
 /* Starts the server, ends it, and tells the person or the service manager about it. */
-#include "face/serve/endpoint.h"
+#include "face/serve/mcp_http.h"
 
 #include <errno.h>
 #include <fcntl.h>

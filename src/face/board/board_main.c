@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "cmd/board.h"
 #include "face/board/draw.h"
-#include "face/board/term.h"
+#include "face/board/board_term.h"
 #include "store/store.h"
 
 #define TICK_MS 1000   /* the time left of each lease is shown anew */

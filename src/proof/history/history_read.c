@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "proof/history/members.h"
+#include "proof/history/history_members.h"
 
 #define LINE_LONGEST (16 << 20)
 

@@ -1,7 +1,7 @@
 /* Lists the calls that may come next in the order. */
 #include <stdlib.h>
 
-#include "proof/linear/part.h"
+#include "proof/linear/linear_private.h"
 
 static void add_move(struct search *s, uint32_t part, struct model_choice choice, int64_t now)
 {

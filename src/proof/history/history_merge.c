@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/fs.h"
-#include "proof/history/members.h"
+#include "proof/history/history_members.h"
 
 #define OUT_CHUNK (1u << 20)
 

@@ -1,4 +1,4 @@
-#include "proof/torture/load.h"
+#include "proof/torture/torture_load.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -1,7 +1,7 @@
 /* Checks the locks without a model: which agent got which fence, and which wrote under it. */
 #include <stdlib.h>
 
-#include "proof/check/part.h"
+#include "proof/check/checker_private.h"
 
 struct hold {
 	const struct history_call *call;

@@ -4,7 +4,7 @@
  * RUN.VERSION.TIME.SIGNATURE. The key is in a file of the state folder. Another file has the sessions that their clients
  * ended.
  */
-#include "face/serve/endpoint.h"
+#include "face/serve/mcp_http.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,7 +3,7 @@
  * and run). It can be dropped and made again at any time, because all that must last is in the store, in the keyring and
  * in the id of the session.
  */
-#include "face/serve/endpoint.h"
+#include "face/serve/mcp_http.h"
 
 #include <stdlib.h>
 

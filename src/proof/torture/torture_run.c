@@ -9,7 +9,7 @@
 #include "proof/history/history.h"
 #include "proof/torture/driver.h"
 #include "proof/torture/scratch.h"
-#include "proof/check/check.h"
+#include "proof/check/checker.h"
 
 #define EXCERPT_MAX (256 * 1024)
 

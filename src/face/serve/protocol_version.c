@@ -2,7 +2,7 @@
  * Two eras of MCP. Up to 2025-11-25 a client begins a session with `initialize` and names it in each request. From
  * 2026-07-28 on each request stands for itself: it names its revision in _meta, and headers repeat parts of it for proxies.
  */
-#include "face/serve/endpoint.h"
+#include "face/serve/mcp_http.h"
 
 #include "base/secret.h"
 

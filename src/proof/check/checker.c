@@ -1,4 +1,4 @@
-#include "proof/check/check.h"
+#include "proof/check/checker.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 #include "format/request_form.h"
-#include "proof/check/part.h"
+#include "proof/check/checker_private.h"
 #include "proof/model/model.h"
 
 static const char *const names[CHECK_KINDS] = {

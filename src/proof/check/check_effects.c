@@ -1,6 +1,6 @@
 /* Compares each task at the end with the acknowledged calls (lost), and looks for tasks on which
  * nobody can work any more (stuck). */
-#include "proof/check/part.h"
+#include "proof/check/checker_private.h"
 #include "proof/model/model.h"
 
 /* --- lost ---------------------------------------------------------------------------------------- */

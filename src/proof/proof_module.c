@@ -1,7 +1,7 @@
 /* The functions that pawl-proof.so offers to the program that loads it. */
 #include "base/module.h"
-#include "proof/check/check.h"
-#include "proof/torture/load.h"
+#include "proof/check/checker.h"
+#include "proof/torture/torture_load.h"
 #include "proof/torture/torture.h"
 
 static const struct proof_ops ops = {

@@ -1,5 +1,5 @@
 /* One task: its lock, and its changes of status. */
-#include "proof/model/part.h"
+#include "proof/model/model_private.h"
 
 /* --- locks --------------------------------------------------------------------------------------- */
 

@@ -1,5 +1,5 @@
 /* A call about one task, as doc/contract.md defines it. */
-#include "proof/model/part.h"
+#include "proof/model/model_private.h"
 
 static bool may_go(const struct model_task *t, int64_t target)
 {

@@ -1,4 +1,4 @@
-#include "face/board/term.h"
+#include "face/board/board_term.h"
 
 #include <curses.h>
 #include <langinfo.h>

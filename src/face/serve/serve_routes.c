@@ -1,5 +1,5 @@
 /* From a request to its handler: Host and Origin, token, role and limits come first. */
-#include "face/serve/endpoint.h"
+#include "face/serve/mcp_http.h"
 
 #include <stdlib.h>
 #include <unistd.h>

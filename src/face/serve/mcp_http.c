@@ -1,5 +1,5 @@
 /* The loop's part of MCP over HTTP: reads headers, sends answers and event streams. */
-#include "face/serve/endpoint.h"
+#include "face/serve/mcp_http.h"
 
 #include <stdlib.h>
 

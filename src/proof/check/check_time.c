@@ -1,7 +1,7 @@
 /* Checks that need only times: the store's clock, and tasks that were surely eligible. */
 #include <stdlib.h>
 
-#include "proof/check/part.h"
+#include "proof/check/checker_private.h"
 
 /* --- the clock ----------------------------------------------------------------------------------- */
 

@@ -1,4 +1,4 @@
-#include "proof/history/members.h"
+#include "proof/history/history_members.h"
 
 #include <stdarg.h>
 #include <stddef.h>

@@ -2,7 +2,7 @@
  * The thread of one queue. Jobs that arrive while it commits form its next turn, so there is no timer that makes calls
  * wait for each other.
  */
-#include "face/serve/endpoint.h"
+#include "face/serve/mcp_http.h"
 
 #include <errno.h>
 #include <poll.h>

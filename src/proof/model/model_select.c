@@ -1,5 +1,5 @@
 /* Selection: which tasks are eligible, and in which order. */
-#include "proof/model/part.h"
+#include "proof/model/model_private.h"
 
 bool model_live(const struct model_task *t, int64_t now)
 {
