@@ -45,8 +45,8 @@ static size_t column_of(const uint8_t *tags, size_t n, uint8_t tag)
 }
 
 /* false: column_join() would not restore these bytes exactly. */
-static bool split(const uint8_t *tags, size_t n, struct str packed, struct str *columns,
-		  struct buf *rest)
+static bool columns_split(const uint8_t *tags, size_t n, struct str packed, struct str *columns,
+			  struct buf *rest)
 {
 	struct unpack u = { packed };
 	size_t size = 0;
@@ -74,7 +74,7 @@ void column_split(const uint8_t *tags, size_t n, struct str packed, struct str *
 {
 	memset(columns, 0, n * sizeof(*columns));
 	*rest = BUF_MAX(packed.n);
-	if (split(tags, n, packed, columns, rest))
+	if (columns_split(tags, n, packed, columns, rest))
 		return;
 	memset(columns, 0, n * sizeof(*columns));
 	rest->n = 0;

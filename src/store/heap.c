@@ -6,7 +6,7 @@ static int cmp(const struct heap *h, const void *a, const void *b)
 			 (const struct index *)((const char *)b + h->index));
 }
 
-static void sink(struct heap *h, size_t i)
+static void heap_sink(struct heap *h, size_t i)
 {
 	for (size_t child; (child = 2 * i + 1) < h->n; i = child) {
 		void *item = h->v[i];
@@ -23,7 +23,7 @@ static void sink(struct heap *h, size_t i)
 void heap_order(struct heap *h)
 {
 	for (size_t i = h->n / 2; i-- > 0;)
-		sink(h, i);
+		heap_sink(h, i);
 }
 
 void *heap_pop(struct heap *h)
@@ -31,6 +31,6 @@ void *heap_pop(struct heap *h)
 	void *first = h->v[0];
 
 	h->v[0] = h->v[--h->n];
-	sink(h, 0);
+	heap_sink(h, 0);
 	return first;
 }

@@ -11,7 +11,7 @@ struct parts {
 	bool at;
 };
 
-static bool has(struct str s, char c)
+static bool shown_has(struct str s, char c)
 {
 	return s.n && memchr(s.p, c, s.n);
 }
@@ -50,14 +50,14 @@ static bool is_param(struct str param)
 {
 	struct str name = str_cut(&param, '=');
 
-	return !has(param, '=') || !(str_is(name, "queue") || str_is(name, "schema"));
+	return !shown_has(param, '=') || !(str_is(name, "queue") || str_is(name, "schema"));
 }
 
-static void split(struct str rest, struct parts *p)
+static void shown_split(struct str rest, struct parts *p)
 {
 	struct str place = str_cut(&rest, '?'), before = str_cut(&place, '/');
 
-	*p = (struct parts){ .path = place, .params = rest, .at = has(before, '@') };
+	*p = (struct parts){ .path = place, .params = rest, .at = shown_has(before, '@') };
 	if (p->at)
 		p->user = str_cut(&before, '@');
 	p->hosts = before;
@@ -67,13 +67,14 @@ static bool is_clear(struct str rest, struct parts *p)
 {
 	struct str user, hosts, params;
 
-	split(rest, p);
+	shown_split(rest, p);
 	user = p->user;
 	hosts = p->hosts;
 	params = p->params;
-	if (has(rest, '#') || has(p->hosts, '@') || has(p->path, '@') || has(p->params, '@'))
+	if (shown_has(rest, '#') || shown_has(p->hosts, '@') || shown_has(p->path, '@') ||
+	    shown_has(p->params, '@'))
 		return false;
-	if (has(p->hosts, '=') || has(p->path, '=') || has(p->path, '/') ||
+	if (shown_has(p->hosts, '=') || shown_has(p->path, '=') || shown_has(p->path, '/') ||
 	    str_has_nocase(p->path, STR("%40")) || str_has_nocase(str_cut(&user, ':'), STR("%3A")))
 		return false;
 	while (hosts.n)
@@ -206,13 +207,13 @@ static bool is_doubtful(struct str text)
 	struct uri u;
 
 	if (uri_parse(text, &u))
-		return has(text, '@') || str_has_nocase(text, STR("password"));
-	while (has(u.scheme, '+'))
+		return shown_has(text, '@') || str_has_nocase(text, STR("password"));
+	while (shown_has(u.scheme, '+'))
 		str_cut(&u.scheme, '+');
 	for (size_t i = 0; i < sizeof(ours) / sizeof(*ours); i++)
 		if (str_is(u.scheme, ours[i]))
 			return false;
-	return has(text, '@');
+	return shown_has(text, '@');
 }
 
 /* Is there an '@' after the host? An unquoted '/' in a password moves the rest of the password there. A URI without a host
@@ -221,7 +222,7 @@ static bool hides_secret(struct str text, size_t host)
 {
 	struct str rest = str_n(text.p + host, text.n - host);
 
-	return str_cut(&rest, '/').n && has(rest, '@');
+	return str_cut(&rest, '/').n && shown_has(rest, '@');
 }
 
 struct str uri_shown(struct arena *a, struct str text)

@@ -196,7 +196,7 @@ static int give_name(struct files *s, const struct ent *e, int dir, const char *
 	return r;
 }
 
-static int replace(struct files *s, const struct ent *e, int dir, const char *name)
+static int files_apply_replace(struct files *s, const struct ent *e, int dir, const char *name)
 {
 	char temp[32];
 
@@ -262,7 +262,8 @@ static int as_known(int dir, const char *name, const struct ent *was)
 }
 
 /* 0; 1: a foreign file has that name; -errno */
-static int place(struct files *s, struct ent *e, const struct ent *was, enum proof proof)
+static int files_apply_place(struct files *s, struct ent *e, const struct ent *was,
+			     enum proof proof)
 {
 	int dir = folder_for(s, e->archived), r = 0;
 	char name[FILES_NAME_MAX];
@@ -273,11 +274,11 @@ static int place(struct files *s, struct ent *e, const struct ent *was, enum pro
 		r = as_known(dir, name, was);
 	if (r < 0)
 		return r;
-	r = r ? replace(s, e, dir, name) : give_name(s, e, dir, name);
+	r = r ? files_apply_replace(s, e, dir, name) : give_name(s, e, dir, name);
 	if (r != -EEXIST)
 		return r;
 	r = is_ours(s, e, name, proof);
-	return r > 0 ? replace(s, e, dir, name) : r < 0 ? r : 1;
+	return r > 0 ? files_apply_replace(s, e, dir, name) : r < 0 ? r : 1;
 }
 
 static int put_in_place(struct files *s, struct ent *e, const struct ent *was, enum proof proof)
@@ -288,7 +289,7 @@ static int put_in_place(struct files *s, struct ent *e, const struct ent *was, e
 		drop_temp(s, e);
 		return 0;
 	}
-	r = place(s, e, was, proof);
+	r = files_apply_place(s, e, was, proof);
 	if (r)
 		files_take_back(s, e);
 	return r;

@@ -48,7 +48,7 @@ int files_lock(struct files *s)
 
 /* Finishes the work of the process before. After a new boot that is everything since the snapshot, because
  * a loss of power may have taken files that were not synced. true: there was work, and it is done. */
-static bool settle(struct files *s, int64_t noted)
+static bool files_change_settle(struct files *s, int64_t noted)
 {
 	bool rebooted = files_rebooted(s);
 
@@ -70,7 +70,7 @@ static bool long_enough(const struct view *v)
 
 /* A snapshot asserts that the files match the state. It is also made when the state
  * file has a second hard link, and after a failed sync: no later sync would write the lost pages. */
-static int compact(struct files *s, bool rebooted)
+static int files_change_compact(struct files *s, bool rebooted)
 {
 	if (s->applied != s->view.seq ||
 	    !(rebooted || s->unsynced || s->view.linked || long_enough(&s->view)))
@@ -81,7 +81,7 @@ static int compact(struct files *s, bool rebooted)
 	return 0;
 }
 
-static int begin(struct files *s, bool again)
+static int files_change_begin(struct files *s, bool again)
 {
 	int64_t folder, noted;
 	bool rebooted, settled;
@@ -95,10 +95,10 @@ static int begin(struct files *s, bool again)
 	files_read_note(s, &folder, &noted);
 	rebooted = files_rebooted(s);
 	s->unsynced = noted == FILES_UNSYNCED;
-	settled = settle(s, noted);
+	settled = files_change_settle(s, noted);
 	files_clock_change(s);
 	s->changing = true;
-	rc = compact(s, rebooted);
+	rc = files_change_compact(s, rebooted);
 	if (rc == 0 && settled && !s->unsynced)
 		files_write_note(s, 0, s->applied);
 	return rc ? rc : files_look(s, again);
@@ -155,12 +155,12 @@ static void add_step(struct set *w, struct ent *e, struct ent *old)
 }
 
 /* The record before this change. */
-static const struct ent *before(const struct set *w, const struct ent *old)
+static const struct ent *files_change_before(const struct set *w, const struct ent *old)
 {
 	return old && old->rev > w->s->view.seq ? old->was : old;
 }
 
-static struct replaced replaced(const struct ent *was)
+static struct replaced files_change_replaced(const struct ent *was)
 {
 	if (!was || was->dropped || was->bad)
 		return (struct replaced){ 0 };
@@ -184,8 +184,8 @@ static int stage(struct set *w, const struct edit_item *it)
 	e.rev = v->seq + 1;
 	e.commit = w->commit;
 	e.fresh = true;
-	e.was = before(w, old);
-	e.old = replaced(e.was);
+	e.was = files_change_before(w, old);
+	e.old = files_change_replaced(e.was);
 	e.had = files_names(files_committed(e.was));
 	if (it->dropped) {
 		e.dropped = true;
@@ -227,7 +227,7 @@ static int run_edits(struct set *w, struct change *changes, size_t n)
 	return rc < 0 ? rc : 0;
 }
 
-static void undo(struct set *w)
+static void files_change_undo(struct set *w)
 {
 	struct view *v = &w->s->view;
 
@@ -280,7 +280,7 @@ static bool is_found(const struct ent *e)
 	return e && e->found && !e->bad;
 }
 
-static int collect(struct set *w)
+static int files_change_collect(struct set *w)
 {
 	struct view *v = &w->s->view;
 	int rc = 0;
@@ -310,7 +310,7 @@ static bool needs_file(const struct set *w, const struct ent *e)
 	return !e->dropped && e->kind != FILE_NONE && e->commit == w->commit;
 }
 
-static int prepare(struct set *w, struct ent *e, size_t number)
+static int files_change_prepare(struct set *w, struct ent *e, size_t number)
 {
 	struct record r = { .key = e->key, .ix = e->ix, .hot = e->hot, .body = e->body };
 	struct task t;
@@ -337,7 +337,7 @@ static int prepare_all(struct set *w)
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < w->n_items; i++)
-		rc = prepare(w, w->items[i], i);
+		rc = files_change_prepare(w, w->items[i], i);
 	for (size_t i = 0; rc == 0 && i < w->n_items; i++) {
 		struct ent *e = w->items[i];
 
@@ -352,7 +352,7 @@ static int prepare_all(struct set *w)
 /* For a trial: reports the refusals of commit() without making a file. */
 static int check_names(struct set *w)
 {
-	int rc = collect(w);
+	int rc = files_change_collect(w);
 
 	for (size_t i = 0; rc == 0 && i < w->n_items; i++) {
 		const struct ent *e = w->items[i];
@@ -370,7 +370,7 @@ static void expect_folder(struct set *w, int64_t mtime)
 }
 
 /* If some files could not be written, the note stays behind, and the next writer writes them. */
-static void follow(struct set *w, bool synced)
+static void files_change_follow(struct set *w, bool synced)
 {
 	struct files *s = w->s;
 	bool done = s->applied == s->view.seq - 1;
@@ -392,14 +392,14 @@ static void follow(struct set *w, bool synced)
 }
 
 /* 1: another program was faster; run the whole change again. */
-static int commit(struct set *w)
+static int files_change_commit(struct set *w)
 {
 	struct files *s = w->s;
 	int64_t mark;
 	int rc;
 
 	expect_folder(w, s->looked);
-	rc = collect(w);
+	rc = files_change_collect(w);
 	if (rc == 0)
 		rc = prepare_all(w);
 	if (rc)
@@ -411,22 +411,22 @@ static int commit(struct set *w)
 	if (files_refresh(s, NULL) == 0) { /* else the next writer finishes it */
 		if (mark)
 			expect_folder(w, mark);
-		follow(w, rc == 0);
+		files_change_follow(w, rc == 0);
 	}
 	w->n = w->n_items = 0;
 	return rc;
 }
 
-static int attempt(struct files *s, struct change *changes, size_t n, bool again)
+static int files_change_attempt(struct files *s, struct change *changes, size_t n, bool again)
 {
 	struct set w = { .s = s, .commit = files_random() | 1, .log = BUF_MAX(UINT32_MAX) };
-	int rc = begin(s, again);
+	int rc = files_change_begin(s, again);
 
 	if (rc == 0)
 		rc = run_edits(&w, changes, n);
 	if (rc == 0 && (w.n || w.log.n || count_found(&s->view) >= MANY_FOUND))
-		rc = s->base.env.trial ? check_names(&w) : commit(&w);
-	undo(&w); /* nothing to undo after a commit */
+		rc = s->base.env.trial ? check_names(&w) : files_change_commit(&w);
+	files_change_undo(&w); /* nothing to undo after a commit */
 	s->changing = false;
 	free(w.steps);
 	free(w.items);
@@ -445,7 +445,7 @@ int files_modify(struct store *base, struct change *changes, size_t n)
 	if (rc < 0)
 		return rc;
 	for (int i = 0; i < TRIES; i++) {
-		rc = attempt(s, changes, n, i > 0);
+		rc = files_change_attempt(s, changes, n, i > 0);
 		if (rc <= 0)
 			break;
 	}

@@ -18,8 +18,8 @@ struct check {
 	struct arena a;
 };
 
-static void tell(struct check *c, enum check_level level, const char *what, struct str text,
-		 struct str fix)
+static void files_check_tell(struct check *c, enum check_level level, const char *what,
+			     struct str text, struct str fix)
 {
 	c->fn(c->ctx, level, what, text, fix);
 }
@@ -29,13 +29,13 @@ static void check_fs(struct check *c)
 	const char *network = os_network_fs(c->s->path);
 
 	if (network)
-		tell(c, CHECK_BAD, "file system",
-		     arena_printf(&c->a, "%s is on %s, where locks do not work", c->s->path,
-				  network),
-		     STR("put the queue on a local disk, or share it through git:"));
+		files_check_tell(c, CHECK_BAD, "file system",
+				 arena_printf(&c->a, "%s is on %s, where locks do not work",
+					      c->s->path, network),
+				 STR("put the queue on a local disk, or share it through git:"));
 	else
-		tell(c, CHECK_OK, "file system",
-		     arena_printf(&c->a, "%s is on a local disk", c->s->path), STR(""));
+		files_check_tell(c, CHECK_OK, "file system",
+				 arena_printf(&c->a, "%s is on a local disk", c->s->path), STR(""));
 }
 
 static bool closed_to_us(struct check *c, int dir, const char *name, const char *shown)
@@ -44,15 +44,16 @@ static bool closed_to_us(struct check *c, int dir, const char *name, const char 
 
 	if (err != EACCES && err != EPERM && err != EROFS)
 		return false;
-	tell(c, CHECK_BAD, "permissions",
-	     arena_printf(&c->a, "this user cannot write to %s%s: %s", c->s->path, shown,
-			  strerror(err)),
-	     err == EROFS
-		     ? STR("mount that file system for writing")
-		     : arena_printf(
-			       &c->a, "join its group, and ask its owner to run: chmod g+w %s",
-			       store_word(&c->a, arena_printf(&c->a, "%s%s", c->s->path, shown))
-				       .p));
+	files_check_tell(
+		c, CHECK_BAD, "permissions",
+		arena_printf(&c->a, "this user cannot write to %s%s: %s", c->s->path, shown,
+			     strerror(err)),
+		err == EROFS
+			? STR("mount that file system for writing")
+			: arena_printf(
+				  &c->a, "join its group, and ask its owner to run: chmod g+w %s",
+				  store_word(&c->a, arena_printf(&c->a, "%s%s", c->s->path, shown))
+					  .p));
 	return true;
 }
 
@@ -64,15 +65,16 @@ static void check_modes(struct check *c)
 	any |= closed_to_us(c, c->s->own, "state", "/.pawl/state");
 	if ((c->s->place.st_mode & S_IWOTH) && !(c->s->place.st_mode & S_ISVTX)) {
 		any = true;
-		tell(c, CHECK_NOTE, "permissions",
-		     arena_printf(&c->a, "every user can write to %s", c->s->path),
-		     arena_printf(&c->a, "chmod o-w %s", store_word(&c->a, str_c(c->s->path)).p));
+		files_check_tell(c, CHECK_NOTE, "permissions",
+				 arena_printf(&c->a, "every user can write to %s", c->s->path),
+				 arena_printf(&c->a, "chmod o-w %s",
+					      store_word(&c->a, str_c(c->s->path)).p));
 	}
 	if (!any)
-		tell(c, CHECK_OK, "permissions",
-		     arena_printf(&c->a, "mode %03o, and this user can write",
-				  c->s->place.st_mode & 0777),
-		     STR(""));
+		files_check_tell(c, CHECK_OK, "permissions",
+				 arena_printf(&c->a, "mode %03o, and this user can write",
+					      c->s->place.st_mode & 0777),
+				 STR(""));
 }
 
 /* --- the files ---------------------------------------------------------------------------------- */
@@ -82,9 +84,10 @@ static void tell_file(struct check *c, const struct found *f, enum check_level l
 {
 	struct str name = text_line(&c->a, str_c(f->name));
 
-	tell(c, level, "files",
-	     arena_printf(&c->a, "%s%.*s: %s", f->archived ? "archive/" : "", STRF(name), why),
-	     fix);
+	files_check_tell(
+		c, level, "files",
+		arena_printf(&c->a, "%s%.*s: %s", f->archived ? "archive/" : "", STRF(name), why),
+		fix);
 }
 
 static struct str look_fix(struct check *c, const struct found *f)
@@ -155,10 +158,11 @@ static void tell_others(struct check *c, struct others *o)
 	if (o->n > OTHERS_SHOWN)
 		buf_addf(&o->names, ", and %zu more", o->n - OTHERS_SHOWN);
 	if (o->n)
-		tell(c, CHECK_NOTE, "files",
-		     arena_printf(&c->a, "pawl leaves these files of other programs alone: %s",
-				  arena_cstr(&c->a, buf_str(&o->names))),
-		     STR(""));
+		files_check_tell(c, CHECK_NOTE, "files",
+				 arena_printf(&c->a,
+					      "pawl leaves these files of other programs alone: %s",
+					      arena_cstr(&c->a, buf_str(&o->names))),
+				 STR(""));
 	buf_free(&o->names);
 }
 
@@ -195,9 +199,9 @@ static bool check_archive(struct check *c)
 
 	if (files_stat(c->s->dir, "archive", &st) || S_ISDIR(st.st_mode))
 		return false;
-	tell(c, CHECK_BAD, "files",
-	     STR("archive: it is a link or not a folder, so pawl does not use it"),
-	     arena_printf(&c->a, "move %s/archive away", c->s->path));
+	files_check_tell(c, CHECK_BAD, "files",
+			 STR("archive: it is a link or not a folder, so pawl does not use it"),
+			 arena_printf(&c->a, "move %s/archive away", c->s->path));
 	return true;
 }
 
@@ -218,9 +222,10 @@ static int check_files(struct check *c)
 			bad += check_file(c, &others, &f[i], i + 1 < n ? &f[i + 1] : NULL);
 	}
 	if (rc == 0 && !bad)
-		tell(c, CHECK_OK, "files",
-		     arena_printf(&c->a, "%zu files, and every one can be read", n - others.n),
-		     STR(""));
+		files_check_tell(
+			c, CHECK_OK, "files",
+			arena_printf(&c->a, "%zu files, and every one can be read", n - others.n),
+			STR(""));
 	tell_others(c, &others);
 	return rc;
 }
@@ -229,10 +234,11 @@ static void check_state(struct check *c)
 {
 	const struct view *v = &c->s->view;
 
-	tell(c, CHECK_OK, "state",
-	     arena_printf(&c->a, "%zu records, %" PRId64 " changes so far, %" PRId64 " KiB", v->n,
-			  v->seq, v->end >> 10),
-	     STR(""));
+	files_check_tell(c, CHECK_OK, "state",
+			 arena_printf(&c->a,
+				      "%zu records, %" PRId64 " changes so far, %" PRId64 " KiB",
+				      v->n, v->seq, v->end >> 10),
+			 STR(""));
 }
 
 int files_check(struct store *base, check_fn *fn, void *ctx)

@@ -29,7 +29,7 @@ bool files_left_over(const struct found *f, const struct ent *known)
 	return known ? f->form.commit != known->commit : f->kind == FILE_LOCK;
 }
 
-static int weight(const struct found *f)
+static int files_foreign_weight(const struct found *f)
 {
 	static const int weights[FILE_KINDS] = {
 		[FILE_TASK] = 1, [FILE_FAILED] = 2, [FILE_LOCK] = 3, [FILE_DONE] = 4
@@ -56,19 +56,19 @@ static struct ent *bad_ent(struct files *s, const struct ent *known, const struc
 
 /* --- interpreting its content ------------------------------------------------------------------- */
 
-static int64_t wall(const struct sense *x, int64_t ms, int64_t otherwise)
+static int64_t files_foreign_wall(const struct sense *x, int64_t ms, int64_t otherwise)
 {
 	return ms ? ms + x->shift : otherwise;
 }
 
-static void edited(struct sense *x, int64_t at)
+static void files_foreign_edited(struct sense *x, int64_t at)
 {
 	x->t.version++;
 	if (at > x->t.updated_at)
 		x->t.updated_at = at;
 }
 
-static void unlock(struct sense *x, int64_t now)
+static void files_foreign_unlock(struct sense *x, int64_t now)
 {
 	if (!x->t.lock.holder.n)
 		return;
@@ -81,8 +81,8 @@ static void lock_foreign(struct sense *x)
 {
 	const struct form *d = &x->f->form;
 	struct task *t = &x->t;
-	int64_t claimed = wall(x, d->claimed_at, x->f->mtime);
-	int64_t until = wall(x, d->expires_at, claimed + FOREIGN_LEASE);
+	int64_t claimed = files_foreign_wall(x, d->claimed_at, x->f->mtime);
+	int64_t until = files_foreign_wall(x, d->expires_at, claimed + FOREIGN_LEASE);
 	struct str agent = d->agent.n ? d->agent : STR("unknown");
 
 	if (t->lock.foreign && str_eq(t->lock.holder, agent) && t->lock.acquired_at == claimed) {
@@ -105,7 +105,7 @@ static void lock_foreign(struct sense *x)
 	t->started_at = claimed;
 	if (!t->first_started_at)
 		t->first_started_at = claimed;
-	edited(x, claimed);
+	files_foreign_edited(x, claimed);
 }
 
 /* Another program may have renewed pawl's own lock. If the lock names another agent, that agent took the
@@ -120,7 +120,7 @@ static void see_lock(struct sense *x)
 	if (!kept || !l->holder.n || !str_eq(l->holder, d->agent))
 		lock_foreign(x);
 	else if (d->expires_at && d->expires_at != l->expires_at)
-		l->expires_at = wall(x, d->expires_at, 0);
+		l->expires_at = files_foreign_wall(x, d->expires_at, 0);
 }
 
 static void see_end(struct sense *x, enum status status, int64_t at)
@@ -130,27 +130,27 @@ static void see_end(struct sense *x, enum status status, int64_t at)
 
 	if (t->status == status)
 		return;
-	at = wall(x, at, x->f->mtime);
+	at = files_foreign_wall(x, at, x->f->mtime);
 	if (d->agent.n)
 		t->last_holder = d->agent;
-	unlock(x, at);
+	files_foreign_unlock(x, at);
 	t->status = status;
 	if (status == DONE)
 		t->done_at = at;
 	else
 		t->blocker_reason = d->reason;
-	edited(x, at);
+	files_foreign_edited(x, at);
 }
 
 static void see_open(struct sense *x)
 {
 	if (x->t.lock.holder.n)
-		unlock(x, x->f->mtime);
+		files_foreign_unlock(x, x->f->mtime);
 	else if (x->t.status == DONE || x->t.status == FAILED)
 		x->t.status = READY;
 	else
 		return;
-	edited(x, x->f->mtime);
+	files_foreign_edited(x, x->f->mtime);
 }
 
 static void see_archive(struct sense *x)
@@ -161,7 +161,7 @@ static void see_archive(struct sense *x)
 		x->t.archived_at = x->f->mtime > x->t.done_at ? x->f->mtime : x->t.done_at;
 }
 
-static void see(struct sense *x)
+static void files_foreign_see(struct sense *x)
 {
 	const struct form *d = &x->f->form;
 
@@ -195,7 +195,7 @@ static void new_task(struct sense *x)
 			      .priority = PRIORITY_DEFAULT,
 			      .status = said == BACKLOG ? BACKLOG : READY,
 			      .version = 1,
-			      .created_at = wall(x, d->claimed_at, x->f->mtime) };
+			      .created_at = files_foreign_wall(x, d->claimed_at, x->f->mtime) };
 	x->t.updated_at = x->t.created_at;
 }
 
@@ -297,7 +297,7 @@ static const struct ent *from_file(struct files *s, const struct ent *known, con
 		x.shift = localclock_ahead(&s->clock, &s->anchor);
 	if (base_task(&x, found, n))
 		return bad_ent(s, known, f, "its record is damaged");
-	see(&x);
+	files_foreign_see(&x);
 	e = make_ent(s, known, f->key, &x.t);
 	e->kind = (uint8_t)f->kind;
 	e->archived = f->archived;
@@ -324,8 +324,8 @@ static const struct ent *vanished(struct files *s, const struct ent *known)
 	    !task_unpack(known->body, &x.t, &s->view.arena)) {
 		int64_t now = s->changing ? s->now : localclock_now(&s->clock, &s->anchor);
 
-		unlock(&x, now);
-		edited(&x, now);
+		files_foreign_unlock(&x, now);
+		files_foreign_edited(&x, now);
 		e = make_ent(s, known, known->key, &x.t);
 		e->kind = FILE_TASK;
 		e->rewrite = true;
@@ -352,7 +352,7 @@ static bool outweighs(const struct found *f, const struct found *other)
 {
 	if (!other || !f->bad != !other->bad)
 		return !other || !f->bad;
-	return weight(f) > weight(other);
+	return files_foreign_weight(f) > files_foreign_weight(other);
 }
 
 static const struct ent *from_best(struct files *s, const struct ent *known, const struct found *f,
@@ -408,7 +408,7 @@ static void add_all(struct recount *c, struct view *v)
 	}
 }
 
-static void recount(struct files *s, struct recount *counts, struct ent *e)
+static void files_foreign_recount(struct files *s, struct recount *counts, struct ent *e)
 {
 	struct arena *a = &s->view.arena;
 	struct task t = { 0 };
@@ -458,11 +458,11 @@ void files_recount(struct files *s)
 		const struct ent *e = files_peek(v, i, &scratch);
 
 		if (e->moved && e->ix.parent.n)
-			recount(s, &counts, files_find(v, e->ix.parent));
+			files_foreign_recount(s, &counts, files_find(v, e->ix.parent));
 		if (e->ix.depends.n && waits_for_moved(v, e))
-			recount(s, &counts, files_at(v, i));
+			files_foreign_recount(s, &counts, files_at(v, i));
 		else if (e->moved && e->was) /* it may have had sub-tasks */
-			recount(s, &counts, files_at(v, i));
+			files_foreign_recount(s, &counts, files_at(v, i));
 	}
 	recount_free(&counts);
 	for (size_t i = 0; i < v->n; i++)

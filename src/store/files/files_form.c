@@ -100,7 +100,7 @@ struct str files_form_text(const struct task *t, const char *id, uint64_t commit
 static const char unknown[] = "it has neither task_id nor agent";
 
 /* The text behind the quoted word that `text` begins with; empty: it begins with another word. */
-static struct str behind(struct str text, const char *word)
+static struct str files_form_behind(struct str text, const char *word)
 {
 	struct str end = STR("\"");
 
@@ -117,7 +117,7 @@ static bool has_quoted(struct str text, const char *const *words, char next)
 	for (const char *at; (at = memchr(str_p(text), '"', text.n));) {
 		text = str_n(at + 1, text.n - (size_t)(at + 1 - text.p));
 		for (size_t i = 0; words[i]; i++) {
-			struct str rest = behind(text, words[i]);
+			struct str rest = files_form_behind(text, words[i]);
 
 			if (rest.n && (!next || *rest.p == next))
 				return true;

@@ -60,14 +60,14 @@ struct reader {
 	int64_t piece_at;
 };
 
-static int damaged(struct files *s)
+static int files_log_damaged(struct files *s)
 {
 	return store_fail(&s->base.env, STORE_CORRUPT,
 			  "copy the folder to a safe place before anything else",
 			  "%s/.pawl/log is damaged", s->path);
 }
 
-static int fill(struct reader *r, size_t need)
+static int files_log_fill(struct reader *r, size_t need)
 {
 	int64_t left = r->s->view.log_base - r->pos;
 	size_t want = need > PIECE ? need : PIECE, got = 0;
@@ -75,7 +75,7 @@ static int fill(struct reader *r, size_t need)
 	if ((int64_t)want > left)
 		want = (size_t)left;
 	if (want < need)
-		return damaged(r->s);
+		return files_log_damaged(r->s);
 	if (want > r->room)
 		r->piece = mem_grow(r->piece, r->room = want);
 	while (got < want) {
@@ -86,7 +86,7 @@ static int fill(struct reader *r, size_t need)
 		if (n < 0)
 			return files_fail(r->s, -errno, ".pawl/log");
 		if (n == 0)
-			return damaged(r->s);
+			return files_log_damaged(r->s);
 		got += (size_t)n;
 	}
 	r->piece_at = r->pos;
@@ -102,18 +102,19 @@ static int bytes_here(struct reader *r, size_t need, const char **out)
 
 	if (at < 0) {
 		if (r->pos < r->piece_at || r->pos + (int64_t)need > r->piece_at + (int64_t)r->n)
-			rc = fill(r, need);
+			rc = files_log_fill(r, need);
 		*out = rc ? NULL : r->piece + (r->pos - r->piece_at);
 		return rc;
 	}
 	for (const struct log_part *p = r->s->view.log; p; p = p->next) {
 		if (at < (int64_t)p->bytes.n) {
 			*out = p->bytes.p + at;
-			return (int64_t)p->bytes.n - at < (int64_t)need ? damaged(r->s) : 0;
+			return (int64_t)p->bytes.n - at < (int64_t)need ? files_log_damaged(r->s)
+									: 0;
 		}
 		at -= (int64_t)p->bytes.n;
 	}
-	return damaged(r->s);
+	return files_log_damaged(r->s);
 }
 
 /* Reads the line at r->pos, and moves r->pos behind it: 0, or 1 at the end. */
@@ -130,10 +131,10 @@ static int next_line(struct reader *r, struct entry *out, char *cursor, size_t r
 		return rc;
 	memcpy(&l, p, LINE_HEAD);
 	if (l.size < LINE_HEAD || l.key > l.size - LINE_HEAD)
-		return damaged(r->s);
+		return files_log_damaged(r->s);
 	rc = bytes_here(r, l.size, &p);
 	if (rc < 0 || line_check(p, l.size) != l.check)
-		return rc < 0 ? rc : damaged(r->s);
+		return rc < 0 ? rc : files_log_damaged(r->s);
 	r->pos += l.size;
 	snprintf(cursor, room, "%" PRId64, r->pos);
 	*out = (struct entry){ .cursor = str_c(cursor),
@@ -143,12 +144,12 @@ static int next_line(struct reader *r, struct entry *out, char *cursor, size_t r
 	return 0;
 }
 
-static bool wanted(const struct entry_query *q, const struct entry *e)
+static bool files_log_wanted(const struct entry_query *q, const struct entry *e)
 {
 	return (!q->key.n || str_eq(q->key, e->key)) && entry_in_time(q, e->at);
 }
 
-static int count(struct reader *r, const struct entry_query *q, void *ctx, size_t *n)
+static int files_log_count(struct reader *r, const struct entry_query *q, void *ctx, size_t *n)
 {
 	struct entry e;
 	char cursor[24];
@@ -156,7 +157,7 @@ static int count(struct reader *r, const struct entry_query *q, void *ctx, size_
 
 	*n = 0;
 	while ((rc = next_line(r, &e, cursor, sizeof(cursor))) == 0)
-		*n += wanted(q, &e) && entry_counts(q, &e, ctx);
+		*n += files_log_wanted(q, &e) && entry_counts(q, &e, ctx);
 	return rc < 0 ? rc : 0;
 }
 
@@ -169,7 +170,7 @@ static int send_all(struct reader *r, const struct entry_query *q, size_t from, 
 	int rc;
 
 	while ((rc = next_line(r, &e, cursor, sizeof(cursor))) == 0) {
-		if (!wanted(q, &e))
+		if (!files_log_wanted(q, &e))
 			continue;
 		if (from && (!entry_counts(q, &e, ctx) || --from))
 			continue;
@@ -185,7 +186,7 @@ static int no_cursor(struct files *s, struct str cursor)
 			  "'%.*s' is not a cursor of this queue", STRF(cursor));
 }
 
-static int start(struct reader *r, const struct entry_query *q)
+static int files_log_start(struct reader *r, const struct entry_query *q)
 {
 	struct entry e;
 	char cursor[24];
@@ -200,15 +201,15 @@ static int start(struct reader *r, const struct entry_query *q)
 	return 0;
 }
 
-static int run(struct reader *r, const struct entry_query *q, entry_fn *fn, void *ctx)
+static int files_log_run(struct reader *r, const struct entry_query *q, entry_fn *fn, void *ctx)
 {
 	size_t n = 0;
 	int64_t from;
-	int rc = start(r, q);
+	int rc = files_log_start(r, q);
 
 	from = r->pos;
 	if (rc == 0 && q->last)
-		rc = count(r, q, ctx, &n);
+		rc = files_log_count(r, q, ctx, &n);
 	r->pos = from;
 	if (rc == 0)
 		rc = send_all(r, q, q->last && n > q->last ? n - q->last + 1 : 0, fn, ctx);
@@ -227,7 +228,7 @@ int files_entries(struct store *base, const struct entry_query *q, entry_fn *fn,
 	}
 	r.s->depth++; /* the view must not change while its lines are handed out */
 	if (rc == 0)
-		rc = run(&r, q, fn, ctx);
+		rc = files_log_run(&r, q, fn, ctx);
 	r.s->depth--;
 	if (r.fd >= 0)
 		close(r.fd);

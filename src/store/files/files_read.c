@@ -25,7 +25,7 @@ static void settle_anchor(struct files *s)
 }
 
 /* Is there no record that waits for a time? */
-static bool idle(struct view *v)
+static bool files_read_idle(struct view *v)
 {
 	for (size_t i = 0; i < v->n; i++) {
 		struct ent scratch;
@@ -44,7 +44,7 @@ static bool idle(struct view *v)
 void files_clock_change(struct files *s)
 {
 	settle_anchor(s);
-	if (localclock_strays(&s->clock, &s->anchor) && idle(&s->view))
+	if (localclock_strays(&s->clock, &s->anchor) && files_read_idle(&s->view))
 		localclock_heal(&s->clock, &s->anchor);
 	s->now = localclock_now(&s->clock, &s->anchor);
 }
@@ -70,7 +70,7 @@ static int64_t now_here(struct files *s)
 
 /* --- one record --------------------------------------------------------------------------------- */
 
-static int enter(struct files *s, bool all)
+static int files_read_enter(struct files *s, bool all)
 {
 	int rc;
 
@@ -111,7 +111,7 @@ static int fail_bad(struct files *s, const struct ent *e)
 		e->bad);
 }
 
-static void fill(const struct ent *e, struct record *r)
+static void files_read_fill(const struct ent *e, struct record *r)
 {
 	*r = (struct record){ .key = e->key, .rev = e->rev, .ix = e->ix, .hot = e->hot };
 }
@@ -131,7 +131,7 @@ static int try_get(struct files *s, struct str key, struct record *out, struct a
 		return fail_bad(s, e);
 	if (!e || e->dropped || index_gone(&e->ix, now_here(s)))
 		return 1;
-	fill(e, &r);
+	files_read_fill(e, &r);
 	rc = files_body(s, e, a, &r.body);
 	if (rc)
 		return rc < 0 ? rc : 2;
@@ -153,7 +153,7 @@ static int fail_body(struct files *s, struct str key)
 int files_get(struct store *base, struct str key, struct record *out, struct arena *a)
 {
 	struct files *s = files_of(base);
-	int rc = enter(s, false);
+	int rc = files_read_enter(s, false);
 
 	for (int i = 0; rc == 0 && i < TRIES; i++) {
 		rc = try_get(s, key, out, a);
@@ -161,14 +161,14 @@ int files_get(struct store *base, struct str key, struct record *out, struct are
 			return rc;
 		if (s->depth && !s->changing)
 			break; /* a retry would give the same result */
-		rc = enter(s, true);
+		rc = files_read_enter(s, true);
 	}
 	return rc < 0 ? rc : fail_body(s, key);
 }
 
 /* --- scans -------------------------------------------------------------------------------------- */
 
-static bool wanted(const struct query *q, const struct ent *e, int64_t now)
+static bool files_read_wanted(const struct query *q, const struct ent *e, int64_t now)
 {
 	struct query eligible = *q;
 
@@ -193,7 +193,7 @@ static bool find_after(struct view *v, const struct query *q, const struct ent *
 
 static bool comes(const struct query *q, const struct ent *e, const struct ent *after, int64_t now)
 {
-	return wanted(q, e, now) && (!after || query_cmp(q, &e->ix, &after->ix) > 0);
+	return files_read_wanted(q, e, now) && (!after || query_cmp(q, &e->ix, &after->ix) > 0);
 }
 
 static void fill_heap(struct heap *h, struct view *v, const struct ent *after, int64_t now)
@@ -241,7 +241,7 @@ struct scan {
 };
 
 /* Does the query need a second look at the file of each record? */
-static bool looks(const struct query *q)
+static bool files_read_checks(const struct query *q)
 {
 	return q->pick == PICK_ELIGIBLE || q->body;
 }
@@ -276,13 +276,13 @@ static int send_newer(struct scan *x, struct str key)
 	return rc;
 }
 
-static int send(struct scan *x, const struct ent *e)
+static int files_read_send(struct scan *x, const struct ent *e)
 {
 	struct arena a = { 0 };
 	struct record r;
 	int rc = 0;
 
-	fill(e, &r);
+	files_read_fill(e, &r);
 	if (x->q->body)
 		rc = files_body(x->s, e, &a, &r.body);
 	if (rc == 0)
@@ -308,17 +308,17 @@ static int send_first(struct scan *x, struct ent **last)
 	*last = find_first(&x->s->view, x->q, after, x->now);
 	if (!*last)
 		return 1;
-	if (looks(x->q))
+	if (files_read_checks(x->q))
 		rc = files_look_at(x->s, (*last)->key, &changed);
 	if (rc < 0)
 		return rc;
-	return changed ? AGAIN : send(x, *last);
+	return changed ? AGAIN : files_read_send(x, *last);
 }
 
 static int send_next(struct scan *x, const struct ent *e)
 {
 	bool changed = false;
-	int rc = looks(x->q) ? files_look_at(x->s, e->key, &changed) : 0;
+	int rc = files_read_checks(x->q) ? files_look_at(x->s, e->key, &changed) : 0;
 
 	if (rc < 0)
 		return rc;
@@ -326,7 +326,7 @@ static int send_next(struct scan *x, const struct ent *e)
 		return send_newer(x, e->key);
 	if (changed)
 		e = files_find(&x->s->view, e->key);
-	return e && wanted(x->q, e, x->now) ? send(x, e) : 0;
+	return e && files_read_wanted(x->q, e, x->now) ? files_read_send(x, e) : 0;
 }
 
 static int send_rest(struct scan *x, struct heap *h, const struct ent *last)
@@ -348,8 +348,8 @@ static int send_others(struct scan *x)
 	for (size_t i = 0; rc == 0 && i < v->n; i++) {
 		struct ent scratch;
 
-		if (wanted(x->q, files_peek(v, i, &scratch), x->now))
-			rc = send(x, files_at(v, i));
+		if (files_read_wanted(x->q, files_peek(v, i, &scratch), x->now))
+			rc = files_read_send(x, files_at(v, i));
 	}
 	return rc;
 }
@@ -359,7 +359,7 @@ static int begin_scan(struct scan *x, struct ent **last)
 	int rc = AGAIN;
 
 	for (int i = 0; rc == AGAIN && i < TRIES; i++) {
-		rc = enter(x->s, x->q->pick == PICK_ALL && x->q->body);
+		rc = files_read_enter(x->s, x->q->pick == PICK_ALL && x->q->body);
 		if (rc < 0)
 			return rc;
 		x->now = now_here(x->s);
@@ -375,7 +375,7 @@ static int begin_scan(struct scan *x, struct ent **last)
 int files_snapshot(struct store *base, bool all, int (*fn)(void *ctx), void *ctx)
 {
 	struct files *s = files_of(base);
-	int rc = enter(s, all);
+	int rc = files_read_enter(s, all);
 
 	if (rc < 0)
 		return rc;
@@ -405,14 +405,14 @@ int files_scan(struct store *base, const struct query *q, record_fn *fn, void *c
 int files_count(struct store *base, const struct query *q, int64_t *n)
 {
 	struct files *s = files_of(base);
-	int rc = enter(s, true); /* a full look, like the scan that it counts for */
+	int rc = files_read_enter(s, true); /* a full look, like the scan that it counts for */
 	int64_t now = now_here(s);
 
 	*n = 0;
 	for (size_t i = 0; rc == 0 && i < s->view.n; i++) {
 		struct ent scratch;
 
-		*n += wanted(q, files_peek(&s->view, i, &scratch), now);
+		*n += files_read_wanted(q, files_peek(&s->view, i, &scratch), now);
 	}
 	return rc;
 }
@@ -420,7 +420,7 @@ int files_count(struct store *base, const struct query *q, int64_t *n)
 int files_tally(struct store *base, int64_t *counts)
 {
 	struct files *s = files_of(base);
-	int rc = enter(s, false);
+	int rc = files_read_enter(s, false);
 
 	memset(counts, 0, STORE_STATUSES * sizeof(*counts));
 	for (size_t i = 0; rc == 0 && i < s->view.n; i++) {

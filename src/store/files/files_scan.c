@@ -168,8 +168,8 @@ static bool tells(const struct looking *l, const struct ent *known, const struct
 	return false;
 }
 
-static void judge(struct looking *l, struct str key, const struct ent *now, struct found *f,
-		  size_t n)
+static void files_scan_decide(struct looking *l, struct str key, const struct ent *now,
+			      struct found *f, size_t n)
 {
 	const struct ent *known = files_committed(now);
 	struct outcome *o;
@@ -195,7 +195,7 @@ static void judge_names(struct looking *l, const struct ent *e)
 	if (r < 0)
 		l->rc = files_fail(l->s, r, "a task's file");
 	else
-		judge(l, e->key, e, names.v, names.n);
+		files_scan_decide(l, e->key, e, names.v, names.n);
 }
 
 static bool has_changed(const struct ent *old, const struct ent *e)
@@ -207,7 +207,7 @@ static bool has_changed(const struct ent *old, const struct ent *e)
 }
 
 /* A task that somebody removed by hand leaves its fence behind, as any removed task does. */
-static void bury(struct files *s, const struct ent *e)
+static void files_scan_delete(struct files *s, const struct ent *e)
 {
 	struct arena *a = &s->view.arena;
 	struct ent *gone = arena_new(a, struct ent);
@@ -238,7 +238,7 @@ static void take_over(struct looking *l)
 		else if (old)
 			files_unset(v, o->key);
 		if (o->e && o->e->found && o->e->dropped)
-			bury(l->s, o->e);
+			files_scan_delete(l->s, o->e);
 		if (!has_changed(old, o->e) && !(old && old->rewrite))
 			continue;
 		any = true;
@@ -265,7 +265,7 @@ static bool has_file(const struct ent *e)
 }
 
 /* Merges the two lists, which are both sorted by key. */
-static void compare(struct looking *l, struct found *f, size_t n)
+static void files_scan_compare(struct looking *l, struct found *f, size_t n)
 {
 	struct view *v = &l->s->view;
 	size_t i = 0, j = 0;
@@ -285,7 +285,8 @@ static void compare(struct looking *l, struct found *f, size_t n)
 		while (j < n && str_eq(f[j].key, f[from].key))
 			j++;
 		if (!seems_same(l->s, c ? NULL : e, f + from, j - from))
-			judge(l, f[from].key, c ? NULL : files_at(v, i), f + from, j - from);
+			files_scan_decide(l, f[from].key, c ? NULL : files_at(v, i), f + from,
+					  j - from);
 		i += c == 0;
 	}
 }
@@ -395,7 +396,7 @@ static int look_once(struct files *s, bool all, bool *again)
 		s->strange = false;
 		rc = files_list(s, all, &f, &n, &l.a);
 		if (rc == 0)
-			compare(&l, f, n);
+			files_scan_compare(&l, f, n);
 		s->folder = now / 1000000 < os_wall_ms() - FILES_SETTLED ? now : 0;
 	}
 	if (rc == 0)

@@ -310,7 +310,7 @@ static int write_at(int fd, int64_t at, struct str bytes)
 }
 
 /* Fills in the head, for which `b` has room at its front. */
-static void seal(struct files *s, struct buf *b, struct frame *f, uint64_t seed)
+static void files_state_seal(struct files *s, struct buf *b, struct frame *f, uint64_t seed)
 {
 	f->size = b->n - sizeof(*f);
 	f->at = s->now > s->view.at ? s->now : s->view.at;
@@ -337,7 +337,7 @@ static int sync_data(int fd)
 	return r ? -errno : 0;
 }
 
-static int append(struct files *s, struct buf *b, struct frame *f)
+static int files_state_append(struct files *s, struct buf *b, struct frame *f)
 {
 	struct view *v = &s->view;
 	int fd = beneath_open(s->own, "state", O_WRONLY, 0), r = 0;
@@ -350,7 +350,7 @@ static int append(struct files *s, struct buf *b, struct frame *f)
 		close(fd);
 		return files_fail(s, -EFBIG, ".pawl/state");
 	}
-	seal(s, b, f, v->check);
+	files_state_seal(s, b, f, v->check);
 	if (fstat(fd, &st))
 		r = -errno;
 	/* never write to a file that somebody else put there or linked */
@@ -380,7 +380,7 @@ int files_append(struct files *s, struct ent **items, size_t n, struct str log)
 	for (size_t i = 0; i < n; i++)
 		files_encode(&b, items[i]);
 	buf_adds(&b, log);
-	rc = append(s, &b, &f);
+	rc = files_state_append(s, &b, &f);
 	buf_free(&b);
 	return rc;
 }
@@ -392,7 +392,7 @@ int files_append_end(struct files *s)
 	int rc;
 
 	buf_add(&b, &f, sizeof(f));
-	rc = append(s, &b, &f);
+	rc = files_state_append(s, &b, &f);
 	buf_free(&b);
 	return rc;
 }
@@ -441,7 +441,7 @@ int files_write_state(struct files *s, int fd, int64_t log_base)
 	buf_add(&b, &f, sizeof(f));
 	rc = put_snapshot(s, &b, &f, s->changing ? s->now : 0);
 	if (rc == 0) {
-		seal(s, &b, &f, h.check);
+		files_state_seal(s, &b, &f, h.check);
 		rc = write_at(fd, 0, str_n((const char *)&h, sizeof(h)));
 		if (rc == 0)
 			rc = write_at(fd, sizeof(h), buf_str(&b));

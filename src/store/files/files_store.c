@@ -246,7 +246,7 @@ static int attach(struct files *s, struct str dir, struct str below)
 /* --- opening ------------------------------------------------------------------------------------ */
 
 /* Makes the path absolute, because files are looked up later, perhaps from another folder. */
-static char *absolute(struct str path, struct str below)
+static char *files_absolute(struct str path, struct str below)
 {
 	char *cwd = path.p[0] == '/' ? NULL : getcwd(NULL, 0);
 	size_t room = (cwd ? strlen(cwd) : 0) + path.n + below.n + 3;
@@ -278,7 +278,7 @@ static int files_open(struct store **out, const struct uri *uri, const struct st
 			     .gate.fd = -1,
 			     .view.fd = -1 };
 	below = files_queue_folder(&a, env->opt.queue);
-	s->path = absolute(uri->path, below);
+	s->path = files_absolute(uri->path, below);
 	localclock_init(&s->clock, env);
 	json_must_allocate();
 	rc = localclock_usable(env);

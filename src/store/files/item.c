@@ -24,7 +24,7 @@ struct item {
 
 const size_t files_item_head = sizeof(struct item);
 
-static struct str cut(struct str *rest, size_t n)
+static struct str files_item_cut(struct str *rest, size_t n)
 {
 	struct str s = str_n(rest->p, n);
 
@@ -40,10 +40,10 @@ static int decode_list(struct view *v, struct str *rest, size_t n, struct strs *
 
 		if (rest->n < sizeof(len))
 			return -1;
-		memcpy(&len, cut(rest, sizeof(len)).p, sizeof(len));
+		memcpy(&len, files_item_cut(rest, sizeof(len)).p, sizeof(len));
 		if (rest->n < len)
 			return -1;
-		out->v[i] = cut(rest, len);
+		out->v[i] = files_item_cut(rest, len);
 	}
 	return 0;
 }
@@ -86,21 +86,21 @@ int files_decode_next(struct view *v, struct str *rest, struct ent *e)
 
 	if (rest->n < sizeof(it))
 		return -1;
-	memcpy(&it, cut(rest, sizeof(it)).p, sizeof(it));
+	memcpy(&it, files_item_cut(rest, sizeof(it)).p, sizeof(it));
 	need = (uint64_t)it.key + it.id + it.holder + it.token + it.parent + it.type + it.lists +
 	       it.hot + it.body;
 	if (rest->n < need)
 		return -1;
 	decode_plain(&it, e);
-	e->key = cut(rest, it.key);
-	e->ix.id = cut(rest, it.id);
-	e->ix.holder = cut(rest, it.holder);
-	e->ix.token = cut(rest, it.token);
-	e->ix.parent = cut(rest, it.parent);
-	e->ix.type = cut(rest, it.type);
-	lists = cut(rest, it.lists);
-	e->hot = cut(rest, it.hot);
-	e->body = cut(rest, it.body);
+	e->key = files_item_cut(rest, it.key);
+	e->ix.id = files_item_cut(rest, it.id);
+	e->ix.holder = files_item_cut(rest, it.holder);
+	e->ix.token = files_item_cut(rest, it.token);
+	e->ix.parent = files_item_cut(rest, it.parent);
+	e->ix.type = files_item_cut(rest, it.type);
+	lists = files_item_cut(rest, it.lists);
+	e->hot = files_item_cut(rest, it.hot);
+	e->body = files_item_cut(rest, it.body);
 	if (!it.lists)
 		return it.labels || it.depends ? -1 : 0;
 	return decode_list(v, &lists, it.labels, &e->ix.labels) ||

@@ -34,7 +34,7 @@ enum file_kind files_kind(struct str name, struct str *id)
 	return FILE_NONE;
 }
 
-static bool plain(char c)
+static bool files_name_plain(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
 	       c == '-' || c == '_';
@@ -49,7 +49,7 @@ struct str files_queue_folder(struct arena *a, struct str queue)
 		return STR("");
 	buf_adds(&b, STR(".pawl/queues/"));
 	for (size_t i = 0; i < queue.n; i++) {
-		if (plain(queue.p[i]))
+		if (files_name_plain(queue.p[i]))
 			buf_addc(&b, queue.p[i]);
 		else
 			buf_addf(&b, "%%%02x", (unsigned char)queue.p[i]);

@@ -64,7 +64,7 @@ void files_unset(struct view *v, struct str key)
 		memmove(v->v + i, v->v + i + 1, (--v->n - i) * sizeof(*v->v));
 }
 
-static struct str keep(struct view *v, struct str s)
+static struct str files_view_keep(struct view *v, struct str s)
 {
 	return s.n ? arena_str(&v->arena, s) : (struct str){ 0 };
 }
@@ -74,15 +74,15 @@ struct ent *files_ent_copy(struct view *v, const struct ent *e)
 	struct ent *c = arena_new(&v->arena, struct ent);
 
 	*c = *e;
-	c->key = keep(v, e->key);
-	c->ix.id = keep(v, e->ix.id);
-	c->ix.holder = keep(v, e->ix.holder);
-	c->ix.token = keep(v, e->ix.token);
-	c->ix.parent = keep(v, e->ix.parent);
-	c->ix.type = keep(v, e->ix.type);
+	c->key = files_view_keep(v, e->key);
+	c->ix.id = files_view_keep(v, e->ix.id);
+	c->ix.holder = files_view_keep(v, e->ix.holder);
+	c->ix.token = files_view_keep(v, e->ix.token);
+	c->ix.parent = files_view_keep(v, e->ix.parent);
+	c->ix.type = files_view_keep(v, e->ix.type);
 	c->ix.labels = arena_strs(&v->arena, e->ix.labels);
 	c->ix.depends = arena_strs(&v->arena, e->ix.depends);
-	c->hot = keep(v, e->hot);
-	c->body = keep(v, e->body);
+	c->hot = files_view_keep(v, e->hot);
+	c->body = files_view_keep(v, e->body);
 	return c;
 }

@@ -8,7 +8,7 @@
 
 #define FOLD_MAX 64 /* tasks in one change */
 
-static bool idle(struct git *s, const struct git_head *h)
+static bool git_compact_idle(struct git *s, const struct git_head *h)
 {
 	const struct record *r = mem_queue_get(&s->view.q, h->key, s->now);
 
@@ -21,7 +21,7 @@ static bool is_hung(const struct git_view *v, const struct git_head *h)
 	return h->linked == v->look && git_oid_equal(&h->link, &h->oid);
 }
 
-static bool taken(struct strs keys, struct str key)
+static bool git_compact_taken(struct strs keys, struct str key)
 {
 	return strs_have(keys, key);
 }
@@ -37,7 +37,8 @@ void git_fold_plan(struct git *s, struct strs busy, struct git_fold *out, struct
 	for (size_t i = 0; i < v->n && out->n < FOLD_MAX; i++) {
 		const struct git_head *h = v->heads[i];
 
-		if (!h->on_base && !h->bad && !taken(busy, h->key) && (is_hung(v, h) || idle(s, h)))
+		if (!h->on_base && !h->bad && !git_compact_taken(busy, h->key) &&
+		    (is_hung(v, h) || git_compact_idle(s, h)))
 			out->v[out->n++] = h;
 	}
 }

@@ -31,7 +31,7 @@ void git_folders_close(struct git *s)
 }
 
 /* Makes one folder after the other. Another process may make the same ones, and git removes empty ones. */
-static int make(int dir, const char *path)
+static int git_folder_make(int dir, const char *path)
 {
 	struct arena a = { 0 };
 	struct str rest = str_c(path);
@@ -55,7 +55,7 @@ int git_folder(int dir, const char *path, bool may_make)
 {
 	int fd = beneath_open(dir, path, FOLDER, 0);
 
-	return fd == -ENOENT && may_make ? make(dir, path) : fd;
+	return fd == -ENOENT && may_make ? git_folder_make(dir, path) : fd;
 }
 
 int git_gate_open(struct gate *g, int top, const char *name)

@@ -137,7 +137,7 @@ void git_set_begin(struct git_set *w, struct git *s)
 	w->last = &w->lines;
 }
 
-static int attempt(struct git *s, struct change *changes, size_t n)
+static int git_change_attempt(struct git *s, struct change *changes, size_t n)
 {
 	struct git_set w;
 	int rc = s->layout->ready(s);
@@ -170,7 +170,7 @@ static int retry_until_pushed(struct git *s, struct change *changes, size_t n)
 	b.made = 0;
 	b.deadline = os_boot_ms() + s->base.env.opt.timeout_ms;
 	b.base_ms = b.base_ms ? b.base_ms : RETRY_MS;
-	while ((rc = attempt(s, changes, n)) > 0) {
+	while ((rc = git_change_attempt(s, changes, n)) > 0) {
 		int64_t ms = backoff_next(&b, os_boot_ms());
 
 		if (ms < 0)

@@ -83,7 +83,7 @@ void git_clock_open(struct git *s)
 	gate_unlock(&s->gate);
 }
 
-static int64_t offset(const struct git *s)
+static int64_t git_clock_offset(const struct git *s)
 {
 	return s->anchor.wall - s->anchor.boot;
 }
@@ -91,7 +91,7 @@ static int64_t offset(const struct git *s)
 /* Names the clock: this boot, and how its time was set. Each clone has its own clock. */
 static struct str git_clock_name(const struct git *s, struct arena *a)
 {
-	return arena_printf(a, "%s+%lld", s->clock.boot_id, (long long)offset(s));
+	return arena_printf(a, "%s+%lld", s->clock.boot_id, (long long)git_clock_offset(s));
 }
 
 static bool git_clock_same(const struct git *s, struct str name)
@@ -99,8 +99,8 @@ static bool git_clock_same(const struct git *s, struct str name)
 	struct str boot = str_cut(&name, '+');
 	int64_t n;
 
-	return str_is(boot, s->clock.boot_id) && str_to_i64(name, &n) && n - offset(s) <= SAME_MS &&
-	       offset(s) - n <= SAME_MS;
+	return str_is(boot, s->clock.boot_id) && str_to_i64(name, &n) &&
+	       n - git_clock_offset(s) <= SAME_MS && git_clock_offset(s) - n <= SAME_MS;
 }
 
 /* Reads the anchor first, because another process may have set the clock. */

@@ -115,7 +115,7 @@ static int fail_lost(struct git *s, const git_oid *oid)
 
 /* A missing commit ends its branch of the walk. So does a foreign commit, unless the layout allows foreign
  * commits between pawl's. */
-static void walk(struct walk *w)
+static void git_log_walk(struct walk *w)
 {
 	while (w->n_todo) {
 		git_oid oid = w->todo[--w->n_todo];
@@ -185,7 +185,8 @@ static bool cursor_parse(struct str text, struct line *out)
 
 /* --- the answer --------------------------------------------------------------------------------- */
 
-static bool wanted(const struct entry_query *q, const struct line *after, const struct line *l)
+static bool git_log_wanted(const struct entry_query *q, const struct line *after,
+			   const struct line *l)
 {
 	return (!q->key.n || str_eq(q->key, l->entry.key)) && entry_in_time(q, l->entry.at) &&
 	       (!q->after.n || line_cmp(l, after) > 0);
@@ -199,12 +200,13 @@ static size_t first_line(const struct walk *w, const struct entry_query *q,
 
 	while (i && n < q->last) {
 		i--;
-		n += wanted(q, after, &w->lines[i]) && entry_counts(q, &w->lines[i].entry, ctx);
+		n += git_log_wanted(q, after, &w->lines[i]) &&
+		     entry_counts(q, &w->lines[i].entry, ctx);
 	}
 	return i;
 }
 
-static int send(const struct line *l, entry_fn *fn, void *ctx)
+static int git_log_send(const struct line *l, entry_fn *fn, void *ctx)
 {
 	char cursor[CURSOR_ROOM];
 	struct entry e = l->entry;
@@ -213,14 +215,14 @@ static int send(const struct line *l, entry_fn *fn, void *ctx)
 	return fn(&e, ctx);
 }
 
-static int answer(const struct walk *w, const struct entry_query *q, const struct line *after,
-		  entry_fn *fn, void *ctx)
+static int git_log_answer(const struct walk *w, const struct entry_query *q,
+			  const struct line *after, entry_fn *fn, void *ctx)
 {
 	int rc = 0;
 
 	for (size_t i = q->last ? first_line(w, q, after, ctx) : 0; rc == 0 && i < w->n; i++)
-		if (wanted(q, after, &w->lines[i]))
-			rc = send(&w->lines[i], fn, ctx);
+		if (git_log_wanted(q, after, &w->lines[i]))
+			rc = git_log_send(&w->lines[i], fn, ctx);
 	return rc < 0 ? rc : 0;
 }
 
@@ -243,7 +245,7 @@ int git_entries(struct store *base, const struct entry_query *q, entry_fn *fn, v
 	if (rc)
 		return rc > 0 ? git_absent(s) : rc;
 	w.own = s->layout->roots(s, q->key, root_push, &w);
-	walk(&w);
+	git_log_walk(&w);
 	if (!git_oid_is_zero(&w.lost)) {
 		walk_free(&w);
 		return fail_lost(s, &w.lost);
@@ -251,7 +253,7 @@ int git_entries(struct store *base, const struct entry_query *q, entry_fn *fn, v
 	if (w.n > 1)
 		qsort(w.lines, w.n, sizeof(*w.lines), line_cmp);
 	s->depth++;
-	rc = answer(&w, q, &after, fn, ctx);
+	rc = git_log_answer(&w, q, &after, fn, ctx);
 	s->depth--;
 	walk_free(&w);
 	return rc;

@@ -124,7 +124,7 @@ static bool unpack_move(struct str value, struct git_state *out, struct arena *a
 	return true;
 }
 
-static void add(struct strs *list, struct str s, struct arena *a)
+static void git_memo_add(struct strs *list, struct str s, struct arena *a)
 {
 	list->v = arena_grow(a, list->v, list->n, sizeof(s));
 	list->v[list->n++] = s;
@@ -172,10 +172,10 @@ static bool take_field(uint8_t tag, struct str value, struct git_state *out, str
 		r->hot = value;
 		return true;
 	case LABEL:
-		add(&r->ix.labels, value, a);
+		git_memo_add(&r->ix.labels, value, a);
 		return true;
 	case DEPEND:
-		add(&r->ix.depends, value, a);
+		git_memo_add(&r->ix.depends, value, a);
 		return true;
 	default:
 		return take_part(tag, value, &r->ix);
@@ -269,7 +269,7 @@ static size_t index_from(struct git_memo *m, size_t at)
 	return at;
 }
 
-static struct str find(const struct git_memo *m, const git_oid *oid)
+static struct str git_memo_find(const struct git_memo *m, const git_oid *oid)
 {
 	uint32_t at = m->n_slots && !m->off ? *slot_of(m, oid->id) : 0;
 	struct entry_head h;
@@ -383,12 +383,12 @@ void git_memo_look(struct git *s)
 static struct str recall(struct git *s, const git_oid *oid)
 {
 	struct git_memo *m = &s->memo;
-	struct str packed = find(m, oid);
+	struct str packed = git_memo_find(m, oid);
 
 	if (packed.n || m->off || !m->late)
 		return packed;
 	read_file(s);
-	return find(m, oid);
+	return git_memo_find(m, oid);
 }
 
 /* --- writing ------------------------------------------------------------------------------------ */
@@ -398,7 +398,7 @@ static bool may_write(const struct git *s)
 	return s->base.env.mode != STORE_READ || s->local;
 }
 
-static bool append(struct spot p, struct str bytes)
+static bool git_memo_append(struct spot p, struct str bytes)
 {
 	int fd = p.dir < 0 ? -1 : beneath_open(p.dir, p.name, O_WRONLY | O_APPEND, 0);
 	struct stat st;
@@ -411,7 +411,7 @@ static bool append(struct spot p, struct str bytes)
 }
 
 /* Does not sync: after a loss of power, an incomplete entry fails its checksum. */
-static void replace(struct git *s, struct spot p, struct str bytes, struct arena *a)
+static void git_memo_replace(struct git *s, struct spot p, struct str bytes, struct arena *a)
 {
 	const char *temp = arena_printf(a, "%s.new", p.name).p;
 	struct stat like = { .st_mode = 0666 };
@@ -429,7 +429,7 @@ static void replace(struct git *s, struct spot p, struct str bytes, struct arena
 }
 
 /* Keeps the entries of commits that the view has; drops those of older states. */
-static void rewrite(struct git *s, struct spot p, struct arena *a)
+static void git_memo_rewrite(struct git *s, struct spot p, struct arena *a)
 {
 	struct git_memo *m = &s->memo;
 	const struct git_view *v = &s->view;
@@ -437,14 +437,14 @@ static void rewrite(struct git *s, struct spot p, struct arena *a)
 
 	buf_adds(&all, MAGIC);
 	for (size_t i = 0; i < v->n; i++) {
-		struct str packed = find(m, &v->heads[i]->oid);
+		struct str packed = git_memo_find(m, &v->heads[i]->oid);
 
 		if (packed.n)
 			add_entry(&all, &v->heads[i]->oid, packed);
 	}
 	buf_adds(&all, buf_str(&m->fresh));
 	if (!all.full && p.dir >= 0)
-		replace(s, p, buf_str(&all), a);
+		git_memo_replace(s, p, buf_str(&all), a);
 	buf_free(&all);
 	reset(m);
 }
@@ -462,11 +462,11 @@ void git_memo_save(struct git *s)
 	if (may && !m->tried)
 		read_file(s);
 	if (may && (!m->whole || m->n > SPARE + 3 * (s->view.n + m->noted))) {
-		rewrite(s, p, &a);
-	} else if (may && !append(p, buf_str(&m->fresh))) {
+		git_memo_rewrite(s, p, &a);
+	} else if (may && !git_memo_append(p, buf_str(&m->fresh))) {
 		/* the process that removed the file may have found it damaged: write only new entries */
 		reset(m);
-		rewrite(s, p, &a);
+		git_memo_rewrite(s, p, &a);
 	}
 	spot_close(p);
 	buf_free(&m->fresh);
@@ -503,7 +503,7 @@ uint64_t git_memo_recall(struct git *s, const git_oid *oid, struct git_state *ou
 	return packed.n && git_state_unpack(arena_str(a, packed), out, a) ? sum_of(packed) : 0;
 }
 
-static bool holds(struct git *s, const struct git_head *h)
+static bool git_memo_holds(struct git *s, const struct git_head *h)
 {
 	struct buf b = BUF_MAX(GIT_RECORD_MAX);
 	struct arena a = { 0 };
@@ -525,7 +525,7 @@ bool git_memo_sure(struct git *s, struct strs keys)
 
 		if (!h || !h->recalled)
 			continue;
-		if (!holds(s, h)) {
+		if (!git_memo_holds(s, h)) {
 			git_memo_forget(s);
 			return false;
 		}

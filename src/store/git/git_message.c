@@ -71,7 +71,7 @@ static json_t *line_json(const struct git_line *l)
 	return o;
 }
 
-static struct str member(const json_t *o, const char *name)
+static struct str git_message_member(const json_t *o, const char *name)
 {
 	const json_t *v = json_object_get(o, name);
 
@@ -81,15 +81,15 @@ static struct str member(const json_t *o, const char *name)
 static struct str event_data(const json_t *o, struct arena *a)
 {
 	const struct event e = {
-		.name = member(o, "event"),
-		.task = member(o, "task"),
-		.agent = member(o, "agent"),
-		.run = member(o, "run"),
-		.text = member(o, "text"),
+		.name = git_message_member(o, "event"),
+		.task = git_message_member(o, "task"),
+		.agent = git_message_member(o, "agent"),
+		.run = git_message_member(o, "run"),
+		.text = git_message_member(o, "text"),
 		.fence = json_integer_value(json_object_get(o, "fence")),
 		.from = json_integer_value(json_object_get(o, "from")),
 		.to = json_integer_value(json_object_get(o, "to")),
-		.changes = member(o, "changes"),
+		.changes = git_message_member(o, "changes"),
 	};
 	struct buf b = BUF_MAX(GIT_RECORD_MAX);
 	struct str out;

@@ -27,7 +27,7 @@ static int bad_uri(struct git *s, struct str what, const char *why)
 	return rc;
 }
 
-static char *copy(struct str text)
+static char *git_place_copy(struct str text)
 {
 	struct arena a = { 0 };
 	char *p = strdup(arena_cstr(&a, text));
@@ -48,7 +48,7 @@ static bool has_control(struct str text)
 	return false;
 }
 
-static size_t find(struct str text, struct str part)
+static size_t git_place_find(struct str text, struct str part)
 {
 	for (size_t i = 0; i + part.n <= text.n; i++)
 		if (memcmp(text.p + i, part.p, part.n) == 0)
@@ -59,7 +59,7 @@ static size_t find(struct str text, struct str part)
 static bool known_scheme(struct str url)
 {
 	static const char *const known[] = { "file", "ssh", "git", "http", "https" };
-	struct str scheme = str_n(url.p, find(url, STR("://")));
+	struct str scheme = str_n(url.p, git_place_find(url, STR("://")));
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
 		if (str_is(scheme, known[i]))
@@ -69,7 +69,7 @@ static bool known_scheme(struct str url)
 
 static bool is_url(struct str text)
 {
-	return find(text, STR("://")) < text.n;
+	return git_place_find(text, STR("://")) < text.n;
 }
 
 /* Is it host:path, as scp writes it: a colon before any slash? */
@@ -89,11 +89,11 @@ static const char *remote_fault(struct str text)
 		return "begins with '-', as an option would";
 	if (has_control(text))
 		return "contains control characters";
-	if (find(text, STR("::")) < text.n)
+	if (git_place_find(text, STR("::")) < text.n)
 		return "names a helper program; pawl uses only git's own transports";
 	if (is_url(text) && !known_scheme(text))
 		return "is a URL with a scheme that pawl does not support";
-	if (find(text, STR("://-")) < text.n)
+	if (git_place_find(text, STR("://-")) < text.n)
 		return "names a host that begins with '-', as an option would";
 	return NULL;
 }
@@ -113,8 +113,8 @@ static char *remote_url(const char *dir, struct str name, char **top, bool *skip
 		const char *push = git_remote_pushurl(r);
 		const char *work = git_repository_workdir(repo);
 
-		url = copy(str_c(push ? push : git_remote_url(r)));
-		*top = copy(str_c(work ? work : git_repository_path(repo)));
+		url = git_place_copy(str_c(push ? push : git_remote_url(r)));
+		*top = git_place_copy(str_c(work ? work : git_repository_path(repo)));
 	}
 	git_remote_free(r);
 	git_repository_free(repo);
@@ -148,7 +148,7 @@ static char *rewritten(const char *dir, struct str text)
 		base.n -= sizeof(".insteadof") - 1;
 		most = strlen(e->value);
 		free(url);
-		url = copy(arena_printf(&a, "%.*s%.*s", STRF(base), STRF(rest)));
+		url = git_place_copy(arena_printf(&a, "%.*s%.*s", STRF(base), STRF(rest)));
 	}
 	git_config_iterator_free(it);
 	git_config_free(c);
@@ -187,7 +187,7 @@ static struct str file_path(struct str url, struct arena *a)
 	return str_n(p, n);
 }
 
-static const char *absolute(const char *here, struct str path, struct arena *a)
+static const char *git_place_absolute(const char *here, struct str path, struct arena *a)
 {
 	const char *joined = fs_join(a, str_c(here), path), *real = fs_real(a, joined);
 
@@ -203,10 +203,10 @@ static void set_place(struct git *s, struct str url, struct arena *a)
 	char *here = path.n && path.p[0] != '/' ? realpath(dir, NULL) : NULL;
 
 	if (here)
-		url = path = str_c(absolute(here, path, a));
+		url = path = str_c(git_place_absolute(here, path, a));
 	s->foreign = path.n && git_is_foreign(arena_cstr(a, path));
-	s->url = copy(s->foreign ? path : url);
-	s->remote = copy(uri_shown(a, str_c(s->url)));
+	s->url = git_place_copy(s->foreign ? path : url);
+	s->remote = git_place_copy(uri_shown(a, str_c(s->url)));
 	free(here);
 }
 
@@ -251,7 +251,7 @@ static int check_remote(struct git *s, struct str name, struct arena *a)
 			  STRF(path));
 }
 
-static int resolve(struct git *s, struct str text, struct arena *a)
+static int git_place_resolve(struct git *s, struct str text, struct arena *a)
 {
 	const char *dir = s->base.env.opt.dir, *fault;
 	char *top = NULL, *url;
@@ -345,7 +345,7 @@ static int set_prefix(struct git *s, const struct uri *uri, struct arena *a)
 	full = arena_printf(a, "%.*s/%s/", STRF(prefix), arena_cstr(a, git_name(a, queue)));
 	if (!str_starts(prefix, STR("refs/")) || !valid_ref(full, "base"))
 		return bad_prefix(s, prefix);
-	s->prefix = copy(full);
+	s->prefix = git_place_copy(full);
 	return 0;
 }
 
@@ -364,8 +364,9 @@ static int set_branch(struct git *s, struct str branch, struct arena *a)
 		return bad_uri(s, branch, "is not a valid name of a branch");
 	while (memchr(last.p, '/', last.n))
 		(void)str_cut(&last, '/');
-	s->prefix = copy(arena_printf(a, "refs/heads/%.*s", (int)(branch.n - last.n), branch.p));
-	s->only = copy(last);
+	s->prefix = git_place_copy(
+		arena_printf(a, "refs/heads/%.*s", (int)(branch.n - last.n), branch.p));
+	s->only = git_place_copy(last);
 	return 0;
 }
 
@@ -421,7 +422,7 @@ int git_find(struct git *s, const struct uri *uri)
 	}
 	if (!git_clock_skew(s, skew))
 		return bad_uri(s, skew, "is not a duration, which skew needs");
-	rc = resolve(s, uri->path, &a);
+	rc = git_place_resolve(s, uri->path, &a);
 	if (rc == 0)
 		rc = set_layout(s, uri, &a);
 	arena_free(&a);

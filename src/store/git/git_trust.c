@@ -99,7 +99,7 @@ bool git_is_foreign(const char *path)
 
 /* The folder above the foreign repository that `dir` is in, to search on from there. NULL: `dir` is not
  * inside it; somebody made `dir` a worktree of it. */
-static const char *above(const char *dir, const char *repository, struct arena *a)
+static const char *git_trust_above(const char *dir, const char *repository, struct arena *a)
 {
 	const char *here = fs_real(a, dir), *there = fs_real(a, repository);
 
@@ -123,7 +123,7 @@ git_repository *git_own_repository(const char *dir, bool *skipped)
 			break;
 		}
 		*skipped = true;
-		from = above(from, found.ptr, &a);
+		from = git_trust_above(from, found.ptr, &a);
 		git_buf_dispose(&found);
 	}
 	git_buf_dispose(&found);
@@ -173,7 +173,7 @@ static void vet_folder(struct vet *v, int fd, const char *path, int depth)
 		v->bad = str_c(path);
 }
 
-static int refuse(struct vet *v, const char *why, struct str what)
+static int git_trust_refuse(struct vet *v, const char *why, struct str what)
 {
 	return store_fail(
 		&v->s->base.env, STORE_UNSUPPORTED,
@@ -207,11 +207,13 @@ static int vet_files(struct vet *v, int top)
 	for (size_t i = 0; !v->bad.n && i < sizeof(used) / sizeof(*used); i++)
 		vet_entry(v, top, used[i], used[i], DEPTH_MAX);
 	if (v->bad.n)
-		return refuse(v, " is a link or a special file", v->bad);
+		return git_trust_refuse(v, " is a link or a special file", v->bad);
 	for (size_t i = 0; i < sizeof(elsewhere) / sizeof(*elsewhere); i++)
 		if (fstatat(top, elsewhere[i], &st, AT_SYMLINK_NOFOLLOW) == 0)
-			return refuse(v, " names another folder", str_c(elsewhere[i]));
-	return has_extensions(top, &v->a) ? refuse(v, "", STR("its config names extensions")) : 0;
+			return git_trust_refuse(v, " names another folder", str_c(elsewhere[i]));
+	return has_extensions(top, &v->a)
+		       ? git_trust_refuse(v, "", STR("its config names extensions"))
+		       : 0;
 }
 
 int git_foreign_vet(struct git *s)
@@ -223,8 +225,8 @@ int git_foreign_vet(struct git *s)
 	if (top < 0)
 		rc = 0; /* it does not exist yet: the call that opens it reports that */
 	else if (net)
-		rc = refuse(&v, ", where its files cannot be used directly",
-			    arena_printf(&v.a, "it is on %s", net));
+		rc = git_trust_refuse(&v, ", where its files cannot be used directly",
+				      arena_printf(&v.a, "it is on %s", net));
 	else
 		rc = vet_files(&v, top);
 	if (top >= 0)

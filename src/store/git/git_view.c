@@ -77,7 +77,7 @@ int git_look(struct git *s)
 	return git_mend(s, s->layout->look(s));
 }
 
-static int refresh(struct git *s)
+static int git_view_refresh(struct git *s)
 {
 	int rc;
 
@@ -97,7 +97,7 @@ int git_get(struct store *base, struct str key, struct record *out, struct arena
 	struct git *s = git_of(base);
 	const struct git_head *h;
 	const struct record *r;
-	int rc = refresh(s);
+	int rc = git_view_refresh(s);
 
 	if (rc < 0)
 		return rc;
@@ -140,7 +140,7 @@ static int send_with_body(const struct record *r, void *ctx)
 int git_snapshot(struct store *base, bool all, int (*fn)(void *ctx), void *ctx)
 {
 	struct git *s = git_of(base);
-	int rc = refresh(s);
+	int rc = git_view_refresh(s);
 
 	(void)all;
 	if (rc < 0)
@@ -155,7 +155,7 @@ int git_scan(struct store *base, const struct query *q, record_fn *fn, void *ctx
 {
 	struct git *s = git_of(base);
 	struct with_body w = { s, fn, ctx };
-	int rc = refresh(s);
+	int rc = git_view_refresh(s);
 
 	if (rc < 0)
 		return rc;
@@ -169,7 +169,7 @@ int git_scan(struct store *base, const struct query *q, record_fn *fn, void *ctx
 int git_count(struct store *base, const struct query *q, int64_t *n)
 {
 	struct git *s = git_of(base);
-	int rc = refresh(s);
+	int rc = git_view_refresh(s);
 
 	if (rc == 0)
 		*n = mem_queue_count(&s->view.q, q, git_now(base));
@@ -179,7 +179,7 @@ int git_count(struct store *base, const struct query *q, int64_t *n)
 int git_tally(struct store *base, int64_t *counts)
 {
 	struct git *s = git_of(base);
-	int rc = refresh(s);
+	int rc = git_view_refresh(s);
 
 	if (rc == 0)
 		memcpy(counts, s->view.q.counts, sizeof(s->view.q.counts));

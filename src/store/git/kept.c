@@ -19,7 +19,7 @@ static const char *kept_name(struct git *s, struct arena *a)
 	return arena_printf(a, "refs/pawl-kept/%.*s%s", STRF(below), s->only).p;
 }
 
-static git_oid kept(struct git *s, struct arena *a)
+static git_oid git_kept_run(struct git *s, struct arena *a)
 {
 	static const git_oid none;
 	git_oid oid;
@@ -27,7 +27,7 @@ static git_oid kept(struct git *s, struct arena *a)
 	return git_reference_name_to_id(&oid, s->repo, kept_name(s, a)) ? none : oid;
 }
 
-static void forget(struct git *s, struct arena *a)
+static void git_kept_forget(struct git *s, struct arena *a)
 {
 	git_reference_remove(s->repo, kept_name(s, a));
 }
@@ -57,7 +57,7 @@ static void forget_if_removed(struct git *s, git_reference *ref, const git_oid *
 }
 
 /* Does nothing if another process has changed the kept tip since `had` was read. */
-static void keep(struct git *s, const git_oid *had, const git_oid *tip, struct arena *a)
+static void git_kept_keep(struct git *s, const git_oid *had, const git_oid *tip, struct arena *a)
 {
 	git_reference *ref = NULL;
 	const char *name = kept_name(s, a);
@@ -92,14 +92,14 @@ static int look_once(struct git *s, git_oid *had, git_oid *out, struct arena *a)
 {
 	int rc;
 
-	*had = kept(s, a);
+	*had = git_kept_run(s, a);
 	rc = list_tip(s, out, a);
 	if (rc || git_oid_is_zero(out) || git_oid_equal(out, had) || s->no_fetch)
 		return rc;
 	if (!git_oid_is_zero(had) && git_graph_descendant_of(s->repo, out, had) == 0)
 		return 1;
 	if (s->base.env.mode != STORE_READ || s->seen)
-		keep(s, had, out, a);
+		git_kept_keep(s, had, out, a);
 	return 0;
 }
 
@@ -130,13 +130,13 @@ int git_branch_push(struct git *s, const struct git_move *m)
 	if (s->base.env.trial)
 		return 0;
 	if (git_oid_is_zero(&m->old) || git_oid_is_zero(&m->to))
-		forget(s, &a);
-	had = kept(s, &a);
+		git_kept_forget(s, &a);
+	had = git_kept_run(s, &a);
 	rc = s->transport->push(s, m, 1);
 	if (rc == 0 && git_oid_is_zero(&m->to))
-		forget(s, &a);
+		git_kept_forget(s, &a);
 	else if (rc == 0)
-		keep(s, &had, &m->to, &a);
+		git_kept_keep(s, &had, &m->to, &a);
 	arena_free(&a);
 	return rc;
 }

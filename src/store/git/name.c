@@ -3,7 +3,7 @@
 
 #include "store/git/git.h"
 
-static bool plain(char c)
+static bool git_name_plain(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
 	       c == '-' || c == '_';
@@ -12,8 +12,8 @@ static bool plain(char c)
 /* A dot is safe between two plain characters. git refuses "..", a trailing ".lock", and dots at the ends. */
 static bool plain_dot(struct str s, size_t i)
 {
-	return s.p[i] == '.' && i > 0 && i + 1 < s.n && plain(s.p[i - 1]) && plain(s.p[i + 1]) &&
-	       !str_eq_nocase(str_n(s.p + i, s.n - i), STR(".lock"));
+	return s.p[i] == '.' && i > 0 && i + 1 < s.n && git_name_plain(s.p[i - 1]) &&
+	       git_name_plain(s.p[i + 1]) && !str_eq_nocase(str_n(s.p + i, s.n - i), STR(".lock"));
 }
 
 struct str git_name(struct arena *a, struct str bytes)
@@ -22,7 +22,7 @@ struct str git_name(struct arena *a, struct str bytes)
 	struct str out;
 
 	for (size_t i = 0; i < bytes.n; i++) {
-		if (plain(bytes.p[i]) || plain_dot(bytes, i))
+		if (git_name_plain(bytes.p[i]) || plain_dot(bytes, i))
 			buf_addc(&b, bytes.p[i]);
 		else
 			buf_addf(&b, "%%%02x", (unsigned char)bytes.p[i]);
@@ -32,7 +32,7 @@ struct str git_name(struct arena *a, struct str bytes)
 	return out;
 }
 
-static int digit(char c)
+static int git_name_digit(char c)
 {
 	if (c >= '0' && c <= '9')
 		return c - '0';
@@ -49,9 +49,10 @@ bool git_unname(struct arena *a, struct str name, struct str *out)
 			p[n++] = name.p[i];
 			continue;
 		}
-		if (name.n - i < 3 || digit(name.p[i + 1]) < 0 || digit(name.p[i + 2]) < 0)
+		if (name.n - i < 3 || git_name_digit(name.p[i + 1]) < 0 ||
+		    git_name_digit(name.p[i + 2]) < 0)
 			return false;
-		p[n++] = (char)(digit(name.p[i + 1]) << 4 | digit(name.p[i + 2]));
+		p[n++] = (char)(git_name_digit(name.p[i + 1]) << 4 | git_name_digit(name.p[i + 2]));
 		i += 2;
 	}
 	*out = str_n(p, n);

@@ -64,7 +64,7 @@ static int scatter(struct git *s, const char *index)
 	return rc;
 }
 
-static int keep(struct git *s, const char *dir, const char *name, struct arena *a)
+static int git_pack_keep(struct git *s, const char *dir, const char *name, struct arena *a)
 {
 	static const char *const ends[] = { "pack", "idx" };
 
@@ -113,11 +113,11 @@ static int take_into(struct git *s, struct git_conn *c, const char *dir, struct 
 		name = arena_printf(a, "%s", git_indexer_name(ix)).p;
 	git_indexer_free(ix);
 	if (rc == 0 && got.total_objects >= KEEP_PACKED)
-		return keep(s, dir, name, a);
+		return git_pack_keep(s, dir, name, a);
 	if (rc == 0 && got.total_objects)
 		rc = scatter(s, arena_printf(a, "%s/pack-%s.idx", dir, name).p);
 	if (rc == TOO_LARGE)
-		return keep(s, dir, name, a);
+		return git_pack_keep(s, dir, name, a);
 	if (rc && name)
 		rc = -EIO;
 	if (name) {

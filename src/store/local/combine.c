@@ -31,7 +31,7 @@ void combine_at(const char *name)
 
 /* Writes real blocks: on a full disk, a write through the mapping into a hole is SIGBUS. In a file of zeros every slot
  * is free. */
-static int fill(int fd)
+static int combine_fill(int fd)
 {
 	static const char zeros[4096];
 	struct stat st;
@@ -53,7 +53,7 @@ static int fill(int fd)
 	return r;
 }
 
-static int map(struct combine *c)
+static int combine_map(struct combine *c)
 {
 	struct stat st;
 	int r = 0;
@@ -67,7 +67,7 @@ static int map(struct combine *c)
 		struct xfsz hold;
 
 		xfsz_hold(&hold);
-		r = fill(c->fd);
+		r = combine_fill(c->fd);
 		xfsz_release(&hold);
 	}
 	if (r)
@@ -99,7 +99,7 @@ static int open_file(struct combine *c, const char *path, const struct stat *lik
 	c->fd = gate_file(path, like);
 	if (c->fd < 0)
 		return c->fd;
-	r = map(c);
+	r = combine_map(c);
 	if (r)
 		return r;
 	if (!atomic_compare_exchange_strong(&c->file->layout, &none, COMBINE_LAYOUT) &&
@@ -139,7 +139,7 @@ uint64_t combine_number(struct combine *c)
 	return atomic_compare_exchange_strong(&c->file->number, &none, made) ? made : none;
 }
 
-static uint32_t top(const struct combine *c)
+static uint32_t combine_top(const struct combine *c)
 {
 	uint32_t n = atomic_load(&c->file->top);
 
@@ -154,14 +154,14 @@ static uint32_t first_slot(const struct combine *c)
 }
 
 /* Reads the length once: the value that was checked must be the value that is used. */
-static size_t length(const uint32_t *n, size_t max)
+static size_t combine_length(const uint32_t *n, size_t max)
 {
 	uint32_t v = *(const volatile uint32_t *)n;
 
 	return v < max ? v : max;
 }
 
-static struct head *own(const struct combine *c)
+static struct head *combine_own_head(const struct combine *c)
 {
 	return &c->file->head[c->slot];
 }
@@ -169,8 +169,8 @@ static struct head *own(const struct combine *c)
 /* Ends the generation: a later reply to it is ignored. */
 static void set_idle(struct combine *c)
 {
-	c->word = NEXT(atomic_load(&own(c)->word), SLOT_IDLE);
-	atomic_store(&own(c)->word, c->word);
+	c->word = NEXT(atomic_load(&combine_own_head(c)->word), SLOT_IDLE);
+	atomic_store(&combine_own_head(c)->word, c->word);
 }
 
 /* Called for every call, since another process may have refilled a truncated file, with `top` at 0. */
@@ -211,7 +211,7 @@ void combine_close(struct combine *c)
 	c->slot = c->fd = -1;
 }
 
-static bool waits(uint32_t word)
+static bool combine_waits(uint32_t word)
 {
 	return STATE(word) == SLOT_PENDING || STATE(word) == SLOT_NUDGED;
 }
@@ -224,7 +224,7 @@ bool combine_publish(struct combine *c, uint32_t queue, struct str call, int64_t
 
 	if (call.n > COMBINE_CALL_MAX || (c->slot < 0 && !find_slot(c)))
 		return false;
-	h = own(c);
+	h = combine_own_head(c);
 	raise_top(c);
 	atomic_thread_fence(
 		memory_order_release); /* a holder that still copies the last call sees its end first */
@@ -246,8 +246,8 @@ bool combine_publish(struct combine *c, uint32_t queue, struct str call, int64_t
 static enum combine_end read_reply(struct combine *c, uint32_t w, struct combine_reply *out,
 				   struct arena *a)
 {
-	const struct head *h = own(c);
-	size_t n = length(&h->reply_n, COMBINE_REPLY_MAX);
+	const struct head *h = combine_own_head(c);
+	size_t n = combine_length(&h->reply_n, COMBINE_REPLY_MAX);
 
 	enum combine_end end = (enum combine_end)h->end;
 	bool fits;
@@ -256,7 +256,7 @@ static enum combine_end read_reply(struct combine *c, uint32_t w, struct combine
 	out->report = arena_str(a, str_n(c->file->text[c->slot].reply, n));
 	fits = h->reply_sum == combine_sum(out->report);
 	atomic_thread_fence(memory_order_seq_cst);
-	if (!fits || atomic_load(&own(c)->word) != w || bus_torn(c->bus))
+	if (!fits || atomic_load(&combine_own_head(c)->word) != w || bus_torn(c->bus))
 		return COMBINE_UNKNOWN; /* a program has truncated the file meanwhile */
 	return end == COMBINE_RAN || end == COMBINE_FAULT || end == COMBINE_ALONE ? end
 										  : COMBINE_UNKNOWN;
@@ -264,7 +264,7 @@ static enum combine_end read_reply(struct combine *c, uint32_t w, struct combine
 
 enum combine_end combine_result(struct combine *c, struct combine_reply *out, struct arena *a)
 {
-	uint32_t w = atomic_load(&own(c)->word);
+	uint32_t w = atomic_load(&combine_own_head(c)->word);
 
 	c->asked = false;
 	for (;;) {
@@ -272,7 +272,8 @@ enum combine_end combine_result(struct combine *c, struct combine_reply *out, st
 			return COMBINE_UNKNOWN; /* a foreign program has written to the file */
 		if (STATE(w) == SLOT_DONE)
 			return read_reply(c, w, out, a);
-		if (atomic_compare_exchange_strong(&own(c)->word, &w, NEXT(w, SLOT_IDLE))) {
+		if (atomic_compare_exchange_strong(&combine_own_head(c)->word, &w,
+						   NEXT(w, SLOT_IDLE))) {
 			c->word = NEXT(w, SLOT_IDLE);
 			return STATE(w) == SLOT_TAKEN ? COMBINE_UNKNOWN : COMBINE_LATE;
 		}
@@ -280,7 +281,7 @@ enum combine_end combine_result(struct combine *c, struct combine_reply *out, st
 }
 
 /* false: the word did not change, so the holder may be gone. */
-static bool nap(struct head *h, uint32_t seen, int64_t ms)
+static bool combine_sleep(struct head *h, uint32_t seen, int64_t ms)
 {
 	atomic_store(&h->sleeping, 1);
 	combine_at("sleeping");
@@ -290,7 +291,7 @@ static bool nap(struct head *h, uint32_t seen, int64_t ms)
 	return atomic_load(&h->word) != seen;
 }
 
-static int64_t shorter(int64_t a, int64_t b)
+static int64_t combine_shorter(int64_t a, int64_t b)
 {
 	return a < b ? a : b > 0 ? b : 0;
 }
@@ -323,9 +324,9 @@ static bool joins_line(const struct tries *t, const struct gate *g, int64_t wait
 static int64_t stay(const struct tries *t, int64_t waited)
 {
 	int64_t left = t->deadline - t->start - waited;
-	int64_t ms = shorter(waited >= UNSERVED_MS ? waited : NAP_LONG, left);
+	int64_t ms = combine_shorter(waited >= UNSERVED_MS ? waited : NAP_LONG, left);
 
-	return waited < t->patience ? shorter(ms, t->patience - waited) : ms;
+	return waited < t->patience ? combine_shorter(ms, t->patience - waited) : ms;
 }
 
 /* After GATE_POLITE_MS we try the gate although others stand in line. If it is free then, they are not awake. */
@@ -349,10 +350,11 @@ static int try_gate(struct gate *g, struct str who, const struct tries *t)
 /* false: a holder has taken the call. */
 static bool withdraw(struct combine *c)
 {
-	uint32_t w = atomic_load(&own(c)->word);
+	uint32_t w = atomic_load(&combine_own_head(c)->word);
 
-	while (GENERATION(w) == GENERATION(c->word) && waits(w)) {
-		if (atomic_compare_exchange_strong(&own(c)->word, &w, NEXT(w, SLOT_IDLE))) {
+	while (GENERATION(w) == GENERATION(c->word) && combine_waits(w)) {
+		if (atomic_compare_exchange_strong(&combine_own_head(c)->word, &w,
+						   NEXT(w, SLOT_IDLE))) {
 			c->word = NEXT(w, SLOT_IDLE);
 			c->asked = false;
 			return true;
@@ -361,7 +363,7 @@ static bool withdraw(struct combine *c)
 	return false;
 }
 
-static bool impatient(const struct tries *t)
+static bool combine_impatient(const struct tries *t)
 {
 	return t->patience && os_boot_ms() - t->start >= t->patience;
 }
@@ -375,7 +377,7 @@ static void leave_gate(struct combine *c, struct gate *g)
 enum combine_end combine_wait(struct combine *c, struct gate *g, struct str who, int64_t deadline,
 			      struct combine_reply *out, struct arena *a)
 {
-	struct head *h = own(c);
+	struct head *h = combine_own_head(c);
 	struct tries t = { .start = os_boot_ms(),
 			   .deadline = deadline,
 			   .patience = c->patience,
@@ -395,12 +397,12 @@ enum combine_end combine_wait(struct combine *c, struct gate *g, struct str who,
 			return give_up(c, out, a); /* the caller then gets the gate's error */
 		if (STATE(w) == SLOT_DONE || os_boot_ms() >= deadline)
 			return combine_result(c, out, a);
-		if (impatient(&t) && withdraw(c))
+		if (combine_impatient(&t) && withdraw(c))
 			return COMBINE_ALONE;
 		ours = STATE(w) == SLOT_NUDGED;
 		if (ours) {
 			atomic_compare_exchange_strong(&h->word, &w, WITH(w, SLOT_PENDING));
-		} else if (!nap(h, w, shorter(ms, deadline - os_boot_ms()))) {
+		} else if (!combine_sleep(h, w, combine_shorter(ms, deadline - os_boot_ms()))) {
 			ours = true;
 			t.idle = gate_served(g) == t.served;
 			t.served = gate_served(g);
@@ -412,16 +414,16 @@ enum combine_end combine_wait(struct combine *c, struct gate *g, struct str who,
 /* --- in the holder of the gate ------------------------------------------------------------------- */
 
 /* Does the owner still want its call? Valid only if the word has not changed since it was read. */
-static bool wanted(const struct combine *c, const struct head *h, int64_t now)
+static bool combine_wanted(const struct combine *c, const struct head *h, int64_t now)
 {
 	return h->boot == c->boot && now < h->deadline;
 }
 
 /* Copies first and checks the word afterwards: the owner may have changed the bytes during the copy. */
-static bool copy(struct combine *c, struct combine_call *call, struct arena *a)
+static bool combine_copy(struct combine *c, struct combine_call *call, struct arena *a)
 {
 	struct head *h = &c->file->head[call->slot];
-	size_t n = length(&h->call_n, COMBINE_CALL_MAX);
+	size_t n = combine_length(&h->call_n, COMBINE_CALL_MAX);
 
 	call->bytes = arena_str(a, str_n(c->file->text[call->slot].call, n));
 	if (h->call_sum != combine_sum(call->bytes))
@@ -431,14 +433,14 @@ static bool copy(struct combine *c, struct combine_call *call, struct arena *a)
 }
 
 /* Reads the word once: if it has changed since then, the exchange fails and the call is not TAKEN. */
-static bool take(struct combine *c, struct combine_call *out, uint32_t queue, bool first,
-		 int64_t now, struct arena *a)
+static bool combine_take_slot(struct combine *c, struct combine_call *out, uint32_t queue,
+			      bool first, int64_t now, struct arena *a)
 {
 	struct head *h = &c->file->head[out->slot];
 	uint32_t w = atomic_load(&h->word);
 	bool left_over = first && STATE(w) == SLOT_TAKEN;
 
-	if ((!left_over && !waits(w)) || !wanted(c, h, now) || h->queue != queue)
+	if ((!left_over && !combine_waits(w)) || !combine_wanted(c, h, now) || h->queue != queue)
 		return false;
 	out->word = WITH(w, SLOT_TAKEN);
 	if (c->looks && !left_over && c->looked[out->slot] != out->word)
@@ -449,7 +451,7 @@ static bool take(struct combine *c, struct combine_call *out, uint32_t queue, bo
 		if (!atomic_compare_exchange_strong(&h->word, &w, out->word))
 			return false;
 	}
-	return copy(c, out, a);
+	return combine_copy(c, out, a);
 }
 
 bool combine_own(struct combine *c)
@@ -466,7 +468,7 @@ void combine_disown(struct combine *c)
 size_t combine_look(struct combine *c, uint32_t queue, struct combine_call *out, size_t room,
 		    struct arena *a)
 {
-	uint32_t slots = top(c), turn = first_slot(c);
+	uint32_t slots = combine_top(c), turn = first_slot(c);
 	int64_t now = os_boot_ms();
 	size_t n = 0;
 
@@ -476,8 +478,8 @@ size_t combine_look(struct combine *c, uint32_t queue, struct combine_call *out,
 
 		out[n] = (struct combine_call){ .slot = (turn + i) % slots,
 						.word = atomic_load(&h->word) };
-		if (!waits(out[n].word) || !wanted(c, h, now) || h->queue != queue ||
-		    !copy(c, &out[n], a))
+		if (!combine_waits(out[n].word) || !combine_wanted(c, h, now) ||
+		    h->queue != queue || !combine_copy(c, &out[n], a))
 			continue;
 		c->looked[out[n].slot] = WITH(out[n].word, SLOT_TAKEN);
 		n++;
@@ -488,7 +490,7 @@ size_t combine_look(struct combine *c, uint32_t queue, struct combine_call *out,
 size_t combine_take(struct combine *c, uint32_t queue, bool first, struct combine_call *out,
 		    size_t room, struct arena *a)
 {
-	uint32_t slots = top(c), turn = first_slot(c);
+	uint32_t slots = combine_top(c), turn = first_slot(c);
 	int64_t now;
 	size_t n = 0;
 
@@ -496,7 +498,7 @@ size_t combine_take(struct combine *c, uint32_t queue, bool first, struct combin
 	now = os_boot_ms();
 	for (uint32_t i = 0; i < slots && n < room; i++) {
 		out[n].slot = (turn + i) % slots;
-		n += take(c, &out[n], queue, first, now, a);
+		n += combine_take_slot(c, &out[n], queue, first, now, a);
 	}
 	if (first)
 		atomic_store(&c->file->turn, turn + 1);
@@ -537,20 +539,21 @@ void combine_answer(struct combine *c, const struct combine_call *call)
 
 bool combine_crowd(const struct combine *c, uint32_t queue)
 {
-	uint32_t slots = top(c), n = 0;
+	uint32_t slots = combine_top(c), n = 0;
 	int64_t now = os_boot_ms();
 
 	for (uint32_t i = 0; i < slots; i++) {
 		const struct head *h = &c->file->head[i];
 
-		n += waits(atomic_load(&h->word)) && wanted(c, h, now) && h->queue == queue;
+		n += combine_waits(atomic_load(&h->word)) && combine_wanted(c, h, now) &&
+		     h->queue == queue;
 	}
 	return n > 1;
 }
 
 bool combine_nudge(struct combine *c)
 {
-	uint32_t slots = top(c), turn = first_slot(c);
+	uint32_t slots = combine_top(c), turn = first_slot(c);
 	int64_t now = os_boot_ms();
 
 	combine_at("nudging");
@@ -559,7 +562,7 @@ bool combine_nudge(struct combine *c)
 		struct head *h = &c->file->head[(turn + i) % slots];
 		uint32_t w = atomic_load(&h->word);
 
-		if (!waits(w) || !wanted(c, h, now))
+		if (!combine_waits(w) || !combine_wanted(c, h, now))
 			continue;
 		if (STATE(w) == SLOT_PENDING &&
 		    !atomic_compare_exchange_strong(&h->word, &w, WITH(w, SLOT_NUDGED)))

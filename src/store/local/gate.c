@@ -64,7 +64,7 @@ static void unmap(struct gate *g)
 	g->bus = NULL;
 }
 
-static int map(struct gate *g)
+static int gate_map(struct gate *g)
 {
 	char *p = mmap(NULL, MAP_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, g->fd, 0);
 
@@ -75,7 +75,7 @@ static int map(struct gate *g)
 	return 0;
 }
 
-static int prepare(struct gate *g)
+static int gate_prepare(struct gate *g)
 {
 	struct stat st;
 	int r = 0;
@@ -90,11 +90,11 @@ static int prepare(struct gate *g)
 	if (r)
 		return r;
 	g->counted = st.st_size >= (off_t)MAP_SIZE;
-	return map(g);
+	return gate_map(g);
 }
 
 /* All users of the database must be able to use the gate: neither the umask nor an open by root may prevent that. */
-static int create(int dir, const char *path, const struct stat *like)
+static int gate_create(int dir, const char *path, const struct stat *like)
 {
 	mode_t mode = like->st_mode & 0666;
 	int fd = openat(dir, path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
@@ -116,7 +116,7 @@ static int file_at(int dir, const char *path, const struct stat *like)
 	do {
 		fd = openat(dir, path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 		if (fd < 0 && errno == ENOENT)
-			fd = create(dir, path, like);
+			fd = gate_create(dir, path, like);
 		if (fd < 0)
 			fd = -errno;
 	} while (fd == -EACCES && fs_is_settling(dir, path));
@@ -139,7 +139,7 @@ int gate_open_at(struct gate *g, int dir, const char *path, const struct stat *l
 	if (r < 0)
 		return r;
 	xfsz_hold(&hold);
-	r = prepare(g);
+	r = gate_prepare(g);
 	xfsz_release(&hold);
 	if (r)
 		gate_close(g);
@@ -181,7 +181,7 @@ static _Atomic uint32_t *word_at(const struct gate *g, int at)
 	return (_Atomic uint32_t *)(void *)(g->map + at);
 }
 
-static _Atomic uint32_t *flags(const struct gate *g)
+static _Atomic uint32_t *gate_flags(const struct gate *g)
 {
 	return word_at(g, CROWD_AT);
 }
@@ -190,7 +190,7 @@ static _Atomic uint32_t *flags(const struct gate *g)
 
 bool gate_line(const struct gate *g)
 {
-	return g->map && atomic_load(flags(g)) & LINED && os_boot_ms() >= g->hurry_until &&
+	return g->map && atomic_load(gate_flags(g)) & LINED && os_boot_ms() >= g->hurry_until &&
 	       os_byte_shared(g->fd, LINE_AT);
 }
 
@@ -202,9 +202,9 @@ void gate_line_stuck(struct gate *g)
 /* For the holder. Clears the flag before it checks: a process that joins the line in between sets the flag again. */
 static void look_at_line(struct gate *g)
 {
-	atomic_fetch_and(flags(g), ~LINED);
+	atomic_fetch_and(gate_flags(g), ~LINED);
 	if (os_byte_shared(g->fd, LINE_AT))
-		atomic_fetch_or(flags(g), LINED);
+		atomic_fetch_or(gate_flags(g), LINED);
 }
 
 uint32_t gate_served(const struct gate *g)
@@ -249,7 +249,7 @@ static void look_inside(struct gate *g)
 static void map_again(struct gate *g)
 {
 	unmap(g);
-	g->whole = g->whole && map(g) == 0;
+	g->whole = g->whole && gate_map(g) == 0;
 }
 
 void gate_again(struct gate *g, struct str who)
@@ -278,7 +278,7 @@ static int wait_in_line(struct gate *g, int64_t timeout_ms)
 	int r;
 
 	if (lined && g->map)
-		atomic_fetch_or(flags(g), LINED);
+		atomic_fetch_or(gate_flags(g), LINED);
 	r = os_lock(g->fd, timeout_ms);
 	if (lined)
 		os_leave_byte(g->fd, LINE_AT);
@@ -341,10 +341,10 @@ void gate_set_crowded(struct gate *g)
 {
 	uint32_t n;
 
-	if (g->map && atomic_load(flags(g)) & CROWDED && !bus_torn(g->bus))
+	if (g->map && atomic_load(gate_flags(g)) & CROWDED && !bus_torn(g->bus))
 		return; /* set in the file itself: the usual case needs no system call */
 	if (read_flags(g, &n) && !(n & CROWDED))
-		atomic_fetch_or(flags(g), CROWDED);
+		atomic_fetch_or(gate_flags(g), CROWDED);
 }
 
 void gate_mark(struct gate *g, bool on)
@@ -352,9 +352,9 @@ void gate_mark(struct gate *g, bool on)
 	if (!g->whole)
 		return;
 	if (on)
-		atomic_fetch_or(flags(g), MARKED);
+		atomic_fetch_or(gate_flags(g), MARKED);
 	else
-		atomic_fetch_and(flags(g), ~MARKED);
+		atomic_fetch_and(gate_flags(g), ~MARKED);
 }
 
 bool gate_was_marked(const struct gate *g)

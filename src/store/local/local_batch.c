@@ -10,7 +10,7 @@
 #define SERVES 16 /* ms spent on the calls of others after our own change; see doc/decisions.md */
 
 /* false: group commit does not work here, or no process has asked for it yet; then the gate alone is used. */
-static bool ready(struct batch *b)
+static bool batch_ready(struct batch *b)
 {
 	if (b->combine->hopeless || combine_stands(b->combine))
 		return !b->combine->hopeless;
@@ -37,7 +37,7 @@ bool batch_ask(struct batch *b, const struct change *c, int64_t deadline)
 	struct buf call = BUF_MAX(COMBINE_CALL_MAX);
 	bool sent;
 
-	if (!batch_takes_part(b) || !ready(b))
+	if (!batch_takes_part(b) || !batch_ready(b))
 		return false;
 	b->store->env.relay->pack(c, &call);
 	sent = !call.full &&
@@ -124,7 +124,7 @@ static void forget_doubtful(struct batch *b)
  * ready. We deliver it after the commit is durable and before our own commit, which overwrites the number of that
  * batch. If a step fails, these calls get no answer from us, and the next holder settles them.
  */
-static int settle(struct batch *b)
+static int batch_settle(struct batch *b)
 {
 	uint64_t last = 0;
 	bool any = false;
@@ -148,8 +148,8 @@ static int settle(struct batch *b)
 
 /* c->fn is NULL if the call cannot be run here. 0, or a fault that ends the whole batch. If only this call fails, its
  * owner makes the change alone. */
-static int serve(struct batch *b, const struct combine_call *call, struct change *c,
-		 struct arena *a, bool *worth)
+static int batch_serve(struct batch *b, const struct combine_call *call, struct change *c,
+		       struct arena *a, bool *worth)
 {
 	struct buf report = BUF_MAX(COMBINE_REPLY_MAX);
 	enum combine_end end = COMBINE_ALONE;
@@ -186,7 +186,7 @@ static int serve_all(struct batch *b, size_t from, struct arena *a, bool *worth)
 			changes[i - from] = (struct change){ 0 };
 	rc = b->ops->prepare(b->store, changes, b->n - from);
 	for (size_t i = from; rc == 0 && i < b->n; i++)
-		rc = serve(b, &b->calls[i], &changes[i - from], a, worth);
+		rc = batch_serve(b, &b->calls[i], &changes[i - from], a, worth);
 	return rc;
 }
 
@@ -200,7 +200,7 @@ static size_t take_more(struct batch *b, bool first, struct arena *a)
 }
 
 /* How many of these calls are not our own? A process that got the gate while it waited has a call in its slot, too. */
-static uint32_t others(const struct batch *b, const struct combine_call *calls, size_t n)
+static uint32_t batch_others(const struct batch *b, const struct combine_call *calls, size_t n)
 {
 	uint32_t found = 0;
 
@@ -216,16 +216,16 @@ static void take_first(struct batch *b, struct arena *a)
 	int64_t end = os_monotonic_ns() + MOMENT_NS;
 
 	take_more(b, true, a);
-	while (!b->combine->looks && others(b, b->calls, b->n) < expected &&
+	while (!b->combine->looks && batch_others(b, b->calls, b->n) < expected &&
 	       os_monotonic_ns() < end) {
 		sched_yield();
 		take_more(b, false, a);
 	}
 }
 
-static bool leads(struct batch *b)
+static bool batch_leads(struct batch *b)
 {
-	return batch_takes_part(b) && gate_was_crowded(b->gate) && ready(b);
+	return batch_takes_part(b) && gate_was_crowded(b->gate) && batch_ready(b);
 }
 
 size_t batch_look(struct batch *b, struct combine_call *out, struct arena *a)
@@ -234,10 +234,10 @@ size_t batch_look(struct batch *b, struct combine_call *out, struct arena *a)
 	size_t n;
 
 	b->combine->looks = true;
-	if (!leads(b))
+	if (!batch_leads(b))
 		return 0;
 	n = combine_look(b->combine, (uint32_t)*b->queue, out, COMBINE_SLOTS, a);
-	while (others(b, out, n) < combine_expected(b->combine) && os_monotonic_ns() < end) {
+	while (batch_others(b, out, n) < combine_expected(b->combine) && os_monotonic_ns() < end) {
 		sched_yield();
 		n = combine_look(b->combine, (uint32_t)*b->queue, out, COMBINE_SLOTS, a);
 	}
@@ -249,19 +249,19 @@ int batch_run(struct batch *b, struct arena *a, bool *worth)
 	size_t served = 0;
 	int rc;
 
-	if (!leads(b) || (b->elsewhere && !combine_own(b->combine)))
+	if (!batch_leads(b) || (b->elsewhere && !combine_own(b->combine)))
 		return 0;
 	b->id = (uint64_t)random_below(UINT32_MAX) << 32 | random_below(UINT32_MAX) | 1;
 	gate_count_served(b->gate);
 	take_first(b, a);
-	rc = settle(b);
+	rc = batch_settle(b);
 	while (rc == 0 && served < b->n) {
 		rc = serve_all(b, served, a, worth);
 		served = b->n;
 		if (rc == 0)
 			take_more(b, false, a);
 	}
-	combine_learn(b->combine, others(b, b->calls, b->n));
+	combine_learn(b->combine, batch_others(b, b->calls, b->n));
 	if (rc == 0 && b->wrote)
 		rc = b->ops->note(b->store, b->id);
 	return rc;
@@ -285,9 +285,10 @@ void batch_end(struct batch *b, int fault)
 }
 
 /* Do several processes wait for the holder of the gate? */
-static bool waits(struct batch *b)
+static bool batch_waits(struct batch *b)
 {
-	return leads(b) && !gate_line(b->gate) && combine_crowd(b->combine, (uint32_t)*b->queue);
+	return batch_leads(b) && !gate_line(b->gate) &&
+	       combine_crowd(b->combine, (uint32_t)*b->queue);
 }
 
 /* The process that made the last commit is awake and has the pages in memory, so it serves the next calls sooner
@@ -298,7 +299,7 @@ int batch_serve_on(struct batch *b, int64_t deadline)
 	int64_t now = os_boot_ms(), end = now + SERVES < deadline ? now + SERVES : deadline;
 	int rc = 0;
 
-	while (rc == 0 && now < end && waits(b)) {
+	while (rc == 0 && now < end && batch_waits(b)) {
 		combine_at("serving on");
 		rc = b->ops->again(b->store, deadline - now);
 		now = os_boot_ms();
@@ -308,7 +309,7 @@ int batch_serve_on(struct batch *b, int64_t deadline)
 
 bool batch_nudge(struct batch *b)
 {
-	if (!gate_crowded(b->gate) || !ready(b) || !combine_nudge(b->combine))
+	if (!gate_crowded(b->gate) || !batch_ready(b) || !combine_nudge(b->combine))
 		return false;
 	/* The process that we wake would run its call alone, and our next call would wait for it. If it waits a moment for
 	 * us instead, two processes share each commit. */

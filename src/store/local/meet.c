@@ -21,31 +21,31 @@ static bool is_ours(const char *path, mode_t others)
 	return ours;
 }
 
-static bool make(const char *path)
+static bool meet_make(const char *path)
 {
 	(void)mkdir(path, 0700); /* if it exists, the check decides */
 	return is_ours(path, 077) && !os_network_fs(path);
 }
 
-static char *below(struct arena *a, const char *parent)
+static char *meet_below(struct arena *a, const char *parent)
 {
 	char *path;
 
 	if (!parent || parent[0] != '/' || !is_ours(parent, 022))
 		return NULL;
 	path = fs_join(a, str_c(parent), STR("pawl"));
-	return make(path) ? path : NULL;
+	return meet_make(path) ? path : NULL;
 }
 
 char *meet_path(struct arena *a, struct str name, struct stat *like)
 {
-	char *folder = below(a, getenv("XDG_RUNTIME_DIR"));
+	char *folder = meet_below(a, getenv("XDG_RUNTIME_DIR"));
 
 	if (!folder)
-		folder = below(a, arena_printf(a, "/run/user/%ld", (long)geteuid()).p);
+		folder = meet_below(a, arena_printf(a, "/run/user/%ld", (long)geteuid()).p);
 	if (!folder) {
 		folder = arena_cstr(a, arena_printf(a, "/tmp/pawl-%ld", (long)geteuid()));
-		folder = make(folder) ? folder : NULL;
+		folder = meet_make(folder) ? folder : NULL;
 	}
 	*like = (struct stat){ .st_mode = 0600, .st_uid = geteuid(), .st_gid = getegid() };
 	return folder ? fs_join(a, str_c(folder), name) : NULL;

@@ -6,7 +6,7 @@
 
 enum { OID_BYTEA = 17, OID_INT8 = 20, OID_TEXT = 25, OID_BYTEA_LIST = 1001, OID_INT8_LIST = 1016 };
 
-static void add(struct pg_args *p, Oid type, const char *v, size_t n, int format)
+static void pg_args_add(struct pg_args *p, Oid type, const char *v, size_t n, int format)
 {
 	p->types[p->n] = type;
 	p->values[p->n] = v;
@@ -19,30 +19,30 @@ void pg_int(struct pg_args *p, int64_t v)
 	uint64_t net = htobe64((uint64_t)v);
 
 	memcpy(p->numbers[p->n], &net, 8);
-	add(p, OID_INT8, p->numbers[p->n], 8, 1);
+	pg_args_add(p, OID_INT8, p->numbers[p->n], 8, 1);
 }
 
 void pg_int_or_null(struct pg_args *p, int64_t v, bool is_null)
 {
 	if (is_null)
-		add(p, OID_INT8, NULL, 0, 1);
+		pg_args_add(p, OID_INT8, NULL, 0, 1);
 	else
 		pg_int(p, v);
 }
 
 void pg_bytes(struct pg_args *p, struct str v)
 {
-	add(p, OID_BYTEA, str_p(v), v.n, 1);
+	pg_args_add(p, OID_BYTEA, str_p(v), v.n, 1);
 }
 
 void pg_bytes_or_null(struct pg_args *p, struct str v)
 {
-	add(p, OID_BYTEA, v.n ? v.p : NULL, v.n, 1);
+	pg_args_add(p, OID_BYTEA, v.n ? v.p : NULL, v.n, 1);
 }
 
 void pg_text(struct pg_args *p, const char *v)
 {
-	add(p, OID_TEXT, v, v ? strlen(v) : 0, 0);
+	pg_args_add(p, OID_TEXT, v, v ? strlen(v) : 0, 0);
 }
 
 static char *put32(char *at, uint32_t v)
@@ -59,7 +59,7 @@ void pg_list(struct pg_args *p, struct strs list)
 	char *bytes, *at;
 
 	if (!list.n) {
-		add(p, OID_BYTEA_LIST, NULL, 0, 1);
+		pg_args_add(p, OID_BYTEA_LIST, NULL, 0, 1);
 		return;
 	}
 	for (size_t i = 0; i < list.n; i++)
@@ -73,7 +73,7 @@ void pg_list(struct pg_args *p, struct strs list)
 			memcpy(at, list.v[i].p, list.v[i].n);
 		at += list.v[i].n;
 	}
-	add(p, OID_BYTEA_LIST, bytes, n, 1);
+	pg_args_add(p, OID_BYTEA_LIST, bytes, n, 1);
 }
 
 static void add_column(struct pg_args *out, struct pg_args *const *rows, size_t n, int col)
@@ -99,14 +99,14 @@ static void add_column(struct pg_args *out, struct pg_args *const *rows, size_t 
 			memcpy(at, v, len);
 		at += len;
 	}
-	add(out, type == OID_INT8 ? OID_INT8_LIST : OID_BYTEA_LIST, bytes, size, 1);
+	pg_args_add(out, type == OID_INT8 ? OID_INT8_LIST : OID_BYTEA_LIST, bytes, size, 1);
 }
 
 void pg_row(struct pg_args *out, const struct pg_args *row)
 {
 	for (int col = 0; col < row->n; col++)
-		add(out, row->types[col], row->values[col], (size_t)row->lengths[col],
-		    row->formats[col]);
+		pg_args_add(out, row->types[col], row->values[col], (size_t)row->lengths[col],
+			    row->formats[col]);
 }
 
 void pg_columns(struct pg_args *out, struct pg_args *const *rows, size_t n)

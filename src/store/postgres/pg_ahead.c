@@ -15,13 +15,13 @@
 #define KEYS_SHARED 16 /* the first keys are those that all changes want */
 #define MERGED_MOST 512
 
-static bool usable(const struct query *q)
+static bool pg_ahead_usable(const struct query *q)
 {
 	return !q->after.n && !q->text.n && !q->at &&
 	       (q->pick == PICK_ALL || q->pick == PICK_ELIGIBLE);
 }
 
-static bool same(const struct query *a, const struct query *b)
+static bool pg_ahead_same(const struct query *a, const struct query *b)
 {
 	return a->pick == b->pick && a->waiting == b->waiting && a->statuses == b->statuses &&
 	       a->class_rank == b->class_rank && a->held == b->held &&
@@ -32,12 +32,12 @@ static bool same(const struct query *a, const struct query *b)
 
 static bool by_token(const struct query *q)
 {
-	return q->token.n && same(q, &(struct query){ .token = q->token });
+	return q->token.n && pg_ahead_same(q, &(struct query){ .token = q->token });
 }
 
 static bool by_target(const struct query *q)
 {
-	return q->depends_on.n && same(q, &(struct query){ .depends_on = q->depends_on });
+	return q->depends_on.n && pg_ahead_same(q, &(struct query){ .depends_on = q->depends_on });
 }
 
 static bool covers(const struct pg_set *set, const struct query *q)
@@ -48,7 +48,7 @@ static bool covers(const struct pg_set *set, const struct query *q)
 	case PG_SET_TARGETS:
 		return by_target(q) && strs_have(set->values, q->depends_on);
 	default:
-		return same(&set->q, q);
+		return pg_ahead_same(&set->q, q);
 	}
 }
 
@@ -82,12 +82,13 @@ static bool is_known(struct pg *s, const struct query *q)
 	return false;
 }
 
-static struct pg_set *pending(struct pg *s, enum pg_set_kind kind, const struct query *q)
+static struct pg_set *pg_ahead_pending(struct pg *s, enum pg_set_kind kind, const struct query *q)
 {
 	struct pg_ahead *h = &s->ahead;
 
 	for (size_t i = h->kept; i < h->n; i++)
-		if (h->sets[i].kind == kind && (kind != PG_SET_ONE || same(&h->sets[i].q, q)))
+		if (h->sets[i].kind == kind &&
+		    (kind != PG_SET_ONE || pg_ahead_same(&h->sets[i].q, q)))
 			return &h->sets[i];
 	if (h->n == PG_SETS)
 		return NULL;
@@ -105,9 +106,9 @@ static void want_query(struct pg *s, const struct query *q)
 	struct pg_set *set;
 	struct str value;
 
-	if (!usable(q) || is_known(s, q))
+	if (!pg_ahead_usable(q) || is_known(s, q))
 		return;
-	set = pending(s, kind, q);
+	set = pg_ahead_pending(s, kind, q);
 	if (!set)
 		return;
 	set->q.limit += q->limit;
@@ -127,7 +128,7 @@ static void want_key(struct pg *s, struct str key)
 		s->ahead.keys = arena_append(&s->arena, s->ahead.keys, key);
 }
 
-static void want(struct pg *s, const struct wants *w)
+static void pg_ahead_want(struct pg *s, const struct wants *w)
 {
 	if (!w)
 		return;
@@ -278,7 +279,7 @@ int pg_ahead_send(struct pg *s, const struct wants *const *w, size_t n)
 	s->ahead.keys = (struct strs){ 0 };
 	s->ahead.parents = false;
 	for (size_t i = 0; i < n; i++)
-		want(s, w[i]);
+		pg_ahead_want(s, w[i]);
 	rc = send_together(s);
 	for (size_t i = s->ahead.kept; rc == 0 && i < s->ahead.n; i++)
 		if (s->ahead.sets[i].apart)
@@ -417,8 +418,8 @@ static bool in_reach(const struct pg_set *set, const struct query *q, const stru
 	return set->whole || query_cmp(q, &rec->ix, &set->last) <= 0;
 }
 
-static void add(struct pg *s, const struct pg_set *set, const struct query *q,
-		const struct pg_seen *seen, struct pg_found *out)
+static void pg_ahead_add(struct pg *s, const struct pg_set *set, const struct query *q,
+			 const struct pg_seen *seen, struct pg_found *out)
 {
 	if (!seen->rec || !query_matches(q, &seen->rec->ix, s->now) || !in_reach(set, q, seen->rec))
 		return;
@@ -426,8 +427,8 @@ static void add(struct pg *s, const struct pg_set *set, const struct query *q,
 	out->v[out->n++] = seen->rec;
 }
 
-static void collect(struct pg *s, const struct pg_set *set, const struct query *q,
-		    struct pg_found *out)
+static void pg_ahead_collect(struct pg *s, const struct pg_set *set, const struct query *q,
+			     struct pg_found *out)
 {
 	*out = (struct pg_found){ .v = arena_array(&s->arena, const struct record *,
 						   set->n + s->n_written),
@@ -436,10 +437,10 @@ static void collect(struct pg *s, const struct pg_set *set, const struct query *
 		const struct pg_seen *seen = pg_seen(s, set->keys.v[i]);
 
 		if (!seen->written)
-			add(s, set, q, seen, out);
+			pg_ahead_add(s, set, q, seen, out);
 	}
 	for (const struct pg_seen *seen = s->written; seen; seen = seen->next_written)
-		add(s, set, q, seen, out);
+		pg_ahead_add(s, set, q, seen, out);
 	if (out->n > 1)
 		qsort(out->v, out->n, sizeof(*out->v),
 		      q->pick == PICK_ALL ? order_all : order_eligible);
@@ -447,14 +448,14 @@ static void collect(struct pg *s, const struct pg_set *set, const struct query *
 
 bool pg_ahead_find(struct pg *s, const struct query *q, struct pg_found *out)
 {
-	if (!s->changing || !usable(q) || s->now > s->ahead.until)
+	if (!s->changing || !pg_ahead_usable(q) || s->now > s->ahead.until)
 		return false;
 	for (size_t i = 0; i < s->ahead.kept; i++) {
 		const struct pg_set *set = &s->ahead.sets[i];
 
 		if (!covers(set, q))
 			continue;
-		collect(s, set, q, out);
+		pg_ahead_collect(s, set, q, out);
 		if (q->limit && out->n > q->limit)
 			out->n = q->limit;
 		if ((set->whole || (q->limit && out->n == q->limit)) && (out->bodies || !q->body))

@@ -334,7 +334,8 @@ static int change_once(struct pg *s, struct change *changes, size_t n, bool *oth
 
 /* A connection that was lost before COMMIT was sent has changed nothing: the change runs again on another one. A fault of
  * another process's call must not fail our change: we retry without the others. */
-static int change(struct pg *s, struct change *changes, size_t n, bool others, int64_t deadline)
+static int pg_change_run(struct pg *s, struct change *changes, size_t n, bool others,
+			 int64_t deadline)
 {
 	bool had = others;
 	int rc = change_once(s, changes, n, &had, deadline - os_boot_ms());
@@ -365,12 +366,13 @@ int pg_lead_again(struct store *base, int64_t left_ms)
 	if (!pg_group_leads(s) || s->broken)
 		return 1;
 	gate_again(&s->gate, batch_who(&s->batch));
-	return change(s, NULL, 0, true, os_boot_ms() + (left_ms < ROW_MS ? left_ms : ROW_MS));
+	return pg_change_run(s, NULL, 0, true,
+			     os_boot_ms() + (left_ms < ROW_MS ? left_ms : ROW_MS));
 }
 
 static int change_and_leave(struct pg *s, struct change *changes, size_t n, int64_t deadline)
 {
-	int rc = change(s, changes, n, true, deadline);
+	int rc = pg_change_run(s, changes, n, true, deadline);
 	struct store_error err = *s->base.env.err;
 
 	if (rc == 0)
@@ -399,7 +401,7 @@ int pg_change_alone(struct store *base, struct change *c, int64_t deadline)
 	int rc = pg_guard(s);
 
 	s->tell_by = deadline;
-	return rc < 0 ? rc : change(s, c, 1, false, deadline);
+	return rc < 0 ? rc : pg_change_run(s, c, 1, false, deadline);
 }
 
 /* --- the interface -------------------------------------------------------------------------------- */
@@ -425,5 +427,5 @@ int pg_modify(struct store *base, struct change *changes, size_t n)
 		return change_and_leave(s, changes, n, deadline);
 	if (rc == -ETIMEDOUT && n == 1 && batch_ask(&s->batch, changes, deadline))
 		return batch_await(&s->batch, changes, deadline);
-	return change(s, changes, n, false, deadline);
+	return pg_change_run(s, changes, n, false, deadline);
 }

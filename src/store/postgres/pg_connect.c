@@ -17,13 +17,13 @@ struct words {
 	int n;
 };
 
-static void word(struct words *w, const char *name, const char *value)
+static void pg_connect_word(struct words *w, const char *name, const char *value)
 {
 	w->names[w->n] = name;
 	w->values[w->n++] = value;
 }
 
-static const char *option(const PQconninfoOption *info, const char *name)
+static const char *pg_connect_option(const PQconninfoOption *info, const char *name)
 {
 	for (; info && info->keyword; info++)
 		if (!strcmp(info->keyword, name))
@@ -34,11 +34,11 @@ static const char *option(const PQconninfoOption *info, const char *name)
 /* "host:port, database db" */
 static void name_place(struct pg *s, const PQconninfoOption *info)
 {
-	const char *host = option(info, "host");
+	const char *host = pg_connect_option(info, "host");
 
 	snprintf(s->place, sizeof(s->place), "%.90s%s%.20s (database %.60s)",
-		 *host ? host : "the local server", *option(info, "port") ? ":" : "",
-		 option(info, "port"), option(info, "dbname"));
+		 *host ? host : "the local server", *pg_connect_option(info, "port") ? ":" : "",
+		 pg_connect_option(info, "port"), pg_connect_option(info, "dbname"));
 }
 
 static void note_warning(void *ctx, const PGresult *r)
@@ -110,11 +110,11 @@ static int64_t net_patience(const struct pg *s)
 	return net < 10000 ? net : 10000;
 }
 
-static int64_t patience(const struct pg *s, const PQconninfoOption *info)
+static int64_t pg_connect_patience(const struct pg *s, const PQconninfoOption *info)
 {
 	int64_t seconds = 0;
 
-	if (str_to_i64(str_c(option(info, "connect_timeout")), &seconds) && seconds > 0)
+	if (str_to_i64(str_c(pg_connect_option(info, "connect_timeout")), &seconds) && seconds > 0)
 		return seconds < 2 ? 2000 : seconds * 1000;
 	return net_patience(s);
 }
@@ -142,20 +142,20 @@ static int finish_connect(struct pg *s, PGconn *db, int64_t deadline)
 	return PQstatus(db) == CONNECTION_OK ? 0 : fail_connect(s, db);
 }
 
-static PGconn *start(struct pg *s, const char *host, const char *port)
+static PGconn *pg_connect_start(struct pg *s, const char *host, const char *port)
 {
 	struct arena a = { 0 };
 	struct words w = { 0 };
 	PGconn *db;
 
-	word(&w, "dbname", s->conninfo);
+	pg_connect_word(&w, "dbname", s->conninfo);
 	if (host)
-		word(&w, "host", host);
+		pg_connect_word(&w, "host", host);
 	if (port)
-		word(&w, "port", port);
-	word(&w, "fallback_application_name",
-	     arena_printf(&a, "pawl %.*s", STRF(s->base.env.opt.who)).p);
-	word(&w, "client_encoding", "UTF8");
+		pg_connect_word(&w, "port", port);
+	pg_connect_word(&w, "fallback_application_name",
+			arena_printf(&a, "pawl %.*s", STRF(s->base.env.opt.who)).p);
+	pg_connect_word(&w, "client_encoding", "UTF8");
 	db = PQconnectStartParams(w.names, w.values, 1);
 	/* without a receiver libpq writes the server's notices to the terminal, also while it connects */
 	if (db)
@@ -165,7 +165,7 @@ static PGconn *start(struct pg *s, const char *host, const char *port)
 }
 
 /* Completes a connection that was started, or ends it. */
-static int complete(struct pg *s, PGconn *db, const PQconninfoOption *info, PGconn **out)
+static int pg_connect_complete(struct pg *s, PGconn *db, const PQconninfoOption *info, PGconn **out)
 {
 	int rc;
 
@@ -173,7 +173,7 @@ static int complete(struct pg *s, PGconn *db, const PQconninfoOption *info, PGco
 	if (!db || PQstatus(db) == CONNECTION_BAD)
 		rc = fail_connect(s, db);
 	else
-		rc = finish_connect(s, db, pg_end_of(s, patience(s, info)));
+		rc = finish_connect(s, db, pg_end_of(s, pg_connect_patience(s, info)));
 	if (rc < 0) {
 		PQfinish(db);
 		return rc;
@@ -229,9 +229,9 @@ static int is_standby(struct pg *s, PGconn *db)
 
 static int connect_one(struct pg *s, const char *host, const char *port, PGconn **out)
 {
-	PGconn *db = start(s, host, port);
+	PGconn *db = pg_connect_start(s, host, port);
 	PQconninfoOption *info = db ? PQconninfo(db) : NULL;
-	int rc = complete(s, db, info, out);
+	int rc = pg_connect_complete(s, db, info, out);
 
 	PQconninfoFree(info);
 	return rc;
@@ -241,7 +241,7 @@ static int connect_one(struct pg *s, const char *host, const char *port, PGconn 
 static char *usual_port(struct arena *a)
 {
 	PQconninfoOption *all = PQconndefaults();
-	struct str port = str_c(option(all, "port"));
+	struct str port = str_c(pg_connect_option(all, "port"));
 	char *out = arena_cstr(a, port.n && !memchr(port.p, ',', port.n) ? port : STR("5432"));
 
 	PQconninfoFree(all);
@@ -285,15 +285,16 @@ static int connect_any(struct pg *s, const char *hosts, const char *ports, PGcon
 
 static int connect_hosts(struct pg *s, PGconn **out)
 {
-	PGconn *db = start(s, NULL, NULL);
+	PGconn *db = pg_connect_start(s, NULL, NULL);
 	PQconninfoOption *info = db ? PQconninfo(db) : NULL;
 	int rc;
 
-	if (strchr(option(info, "host"), ',')) {
+	if (strchr(pg_connect_option(info, "host"), ',')) {
 		PQfinish(db);
-		rc = connect_any(s, option(info, "host"), option(info, "port"), out);
+		rc = connect_any(s, pg_connect_option(info, "host"),
+				 pg_connect_option(info, "port"), out);
 	} else {
-		rc = complete(s, db, info, out);
+		rc = pg_connect_complete(s, db, info, out);
 	}
 	PQconninfoFree(info);
 	return rc;

@@ -24,7 +24,7 @@
 
 /* --- the place ------------------------------------------------------------------------------------ */
 
-static char *joined(const char *a, const char *b)
+static char *pg_group_joined(const char *a, const char *b)
 {
 	size_t n = strlen(a) + strlen(b) + 1;
 	char *out = mem_alloc(n);
@@ -56,7 +56,7 @@ static void find_place(struct pg *s)
 						       PQoptions(s->db), s->name, (long long)s->q))
 				     .p),
 		&like);
-	s->meet = path && *s->id ? joined(path, "") : NULL;
+	s->meet = path && *s->id ? pg_group_joined(path, "") : NULL;
 	s->apart = !s->meet;
 	arena_free(&a);
 }
@@ -80,7 +80,7 @@ static bool same_server(const struct pg *s)
 
 static bool gate_right(const struct pg *s)
 {
-	char *path = joined(s->meet, ".gate");
+	char *path = pg_group_joined(s->meet, ".gate");
 	bool right = gate_stands(&s->gate, path);
 
 	free(path);
@@ -100,7 +100,7 @@ static bool find_gate(struct pg *s)
 		find_place(s);
 	if (!s->meet || s->gate.fd >= 0)
 		return s->meet;
-	path = joined(s->meet, ".gate");
+	path = pg_group_joined(s->meet, ".gate");
 	rc = gate_open(&s->gate, path, &like);
 	free(path);
 	s->apart = rc < 0;
@@ -165,7 +165,7 @@ static int open_slots(struct batch *b)
 {
 	struct stat like = { .st_mode = 0600, .st_uid = geteuid(), .st_gid = getegid() };
 	struct pg *s = pg_of(b->store);
-	char *path = joined(s->meet, ".slots");
+	char *path = pg_group_joined(s->meet, ".slots");
 	int rc = combine_open(&s->combine, path, &like);
 
 	free(path);
@@ -173,7 +173,7 @@ static int open_slots(struct batch *b)
 }
 
 /* Reads everything that the calls want in one round trip. */
-static int prepare(struct store *base, const struct change *calls, size_t n)
+static int pg_group_prepare(struct store *base, const struct change *calls, size_t n)
 {
 	struct pg *s = pg_of(base);
 	const struct wants **w = arena_array(&s->calls, const struct wants *, n);
@@ -188,13 +188,13 @@ static int64_t now(struct store *base)
 	return pg_of(base)->now;
 }
 
-static int apply(struct store *base, const struct edit *e)
+static int pg_group_apply(struct store *base, const struct edit *e)
 {
 	return pg_apply(pg_of(base), e);
 }
 
 /* An edit fails only if the server refused a statement. That ends the transaction. */
-static bool lost(struct store *base)
+static bool pg_group_lost(struct store *base)
 {
 	(void)base;
 	return true;
@@ -222,7 +222,7 @@ static int read_last(struct store *base, uint64_t *out)
 	return 0;
 }
 
-static int tidy(struct pg *s)
+static int pg_group_tidy(struct pg *s)
 {
 	struct pg_args args = { 0 };
 
@@ -238,7 +238,7 @@ static int write_last(struct store *base, uint64_t id)
 {
 	struct pg *s = pg_of(base);
 	struct pg_args args = { 0 };
-	int rc = tidy(s);
+	int rc = pg_group_tidy(s);
 
 	add_place(s, &args);
 	pg_int(&args, (int64_t)id);
@@ -299,10 +299,10 @@ static int make_durable(struct store *base)
 
 static const struct batch_ops group = {
 	.open = open_slots,
-	.prepare = prepare,
+	.prepare = pg_group_prepare,
 	.now = now,
-	.apply = apply,
-	.lost = lost,
+	.apply = pg_group_apply,
+	.lost = pg_group_lost,
 	.last = read_last,
 	.note = write_last,
 	.make_durable = make_durable,

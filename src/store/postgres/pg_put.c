@@ -2,7 +2,7 @@
 #include "format/pack.h"
 #include "store/postgres/postgres.h"
 
-static void count(struct pg *s, int status, int by)
+static void pg_put_count(struct pg *s, int status, int by)
 {
 	if (status)
 		s->row.tally[status & (STORE_STATUSES - 1)] += by;
@@ -73,7 +73,7 @@ static void add_row(struct pg *s, struct pg_args *p, const struct record *r)
 	pg_list(p, ix->depends);
 }
 
-static int insert(struct pg *s, const struct record *r)
+static int pg_put_insert(struct pg *s, const struct record *r)
 {
 	struct pg_args args = { 0 };
 
@@ -159,14 +159,14 @@ static int write_links(struct pg *s, struct str key, struct strs old, struct str
 				  key, new, old);
 }
 
-static int drop(struct pg *s, struct str key)
+static int pg_put_drop(struct pg *s, struct str key)
 {
 	const struct record *old = pg_seen(s, key)->rec;
 	int rc = 0;
 
 	if (!old)
 		return 0;
-	count(s, old->ix.status, -1);
+	pg_put_count(s, old->ix.status, -1);
 	if (old->rev > s->row.floor)
 		s->row.floor =
 			old->rev; /* a later record with this key must not reuse a revision */
@@ -190,7 +190,7 @@ static bool claims_only(const struct record *old, const struct record *new)
 	       strs_eq(a->labels, b->labels) && strs_eq(a->depends, b->depends);
 }
 
-static int put(struct pg *s, const struct record *r)
+static int pg_put_run(struct pg *s, const struct record *r)
 {
 	const struct pg_seen *seen = pg_seen(s, r->key);
 	const struct record *old = seen->rec;
@@ -200,15 +200,15 @@ static int put(struct pg *s, const struct record *r)
 	int rc = 0;
 
 	if (old && index_gone(&old->ix, s->now)) { /* its body must not reappear */
-		rc = drop(s, r->key);
+		rc = pg_put_drop(s, r->key);
 		old = NULL;
 	}
 	n.rev = (old ? old->rev : s->row.floor) + 1;
-	count(s, old ? old->ix.status : 0, -1);
-	count(s, r->ix.status, 1);
+	pg_put_count(s, old ? old->ix.status : 0, -1);
+	pg_put_count(s, r->ix.status, 1);
 	later = old && claims_only(old, &n);
 	if (rc == 0 && !later)
-		rc = old ? pg_update(s, &n) : insert(s, &n);
+		rc = old ? pg_update(s, &n) : pg_put_insert(s, &n);
 	if (rc == 0 && r->body_changed && (old || r->body.n))
 		rc = write_body(s, &n);
 	if (rc == 0 && (old ? !strs_eq(old->ix.depends, r->ix.depends) : r->ix.depends.n > 0))
@@ -223,7 +223,7 @@ static int put(struct pg *s, const struct record *r)
 
 /* --- the log -------------------------------------------------------------------------------------- */
 
-static int forget(struct pg *s, const struct edit *e)
+static int pg_put_forget(struct pg *s, const struct edit *e)
 {
 	struct pg_args args = { 0 };
 
@@ -256,8 +256,8 @@ int pg_apply(struct pg *s, const struct edit *e)
 	int rc = know_all(s, e);
 
 	for (const struct edit_item *it = e->items; rc == 0 && it; it = it->next)
-		rc = it->dropped ? drop(s, it->rec.key) : put(s, &it->rec);
+		rc = it->dropped ? pg_put_drop(s, it->rec.key) : pg_put_run(s, &it->rec);
 	for (const struct edit_entry *n = e->entries; rc == 0 && n; n = n->next)
 		rc = pg_later_entry(s, &n->entry);
-	return rc || !e->forget ? rc : forget(s, e);
+	return rc || !e->forget ? rc : pg_put_forget(s, e);
 }

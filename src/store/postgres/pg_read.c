@@ -40,7 +40,7 @@ int64_t pg_now(struct store *base)
 
 /* --- read transactions ---------------------------------------------------------------------------- */
 
-static int begin(struct pg *s)
+static int pg_read_begin_snapshot(struct pg *s)
 {
 	struct pg_args args = { 0 };
 	PGresult *r;
@@ -59,10 +59,10 @@ static int begin(struct pg *s)
 
 int pg_read_begin(struct pg *s)
 {
-	int rc = s->changing || s->depth ? 0 : begin(s);
+	int rc = s->changing || s->depth ? 0 : pg_read_begin_snapshot(s);
 
 	if (pg_again(s, rc))
-		rc = begin(s);
+		rc = pg_read_begin_snapshot(s);
 	if (rc == 0)
 		s->depth++;
 	else if (!s->broken)
@@ -267,12 +267,12 @@ static const char *entries_sql(const struct entry_query *q)
 			: ENTRY IN_TIME " ORDER BY seq LIMIT $5";
 }
 
-static int64_t most(size_t n)
+static int64_t pg_read_most(size_t n)
 {
 	return n > INT64_MAX ? INT64_MAX : (int64_t)n;
 }
 
-static int page(struct pg *s, const struct entry_query *q, int64_t after, PGresult **r)
+static int pg_read_page(struct pg *s, const struct entry_query *q, int64_t after, PGresult **r)
 {
 	struct pg_args args = { 0 };
 
@@ -280,7 +280,7 @@ static int page(struct pg *s, const struct entry_query *q, int64_t after, PGresu
 	pg_int(&args, after);
 	pg_int(&args, q->since);
 	pg_int(&args, q->until ? q->until : INT64_MAX);
-	pg_int(&args, q->last ? most(q->last) : PAGE);
+	pg_int(&args, q->last ? pg_read_most(q->last) : PAGE);
 	if (q->key.n)
 		pg_bytes(&args, q->key);
 	return pg_ask(s, entries_sql(q), &args, r);
@@ -297,7 +297,7 @@ static int find_since(struct pg *s, const struct entry_query *q, int64_t *after)
 	pg_int(&args, s->q);
 	pg_int(&args, *after);
 	pg_int(&args, q->since);
-	pg_int(&args, q->last && !q->until ? most(q->last) : INT64_MAX);
+	pg_int(&args, q->last && !q->until ? pg_read_most(q->last) : INT64_MAX);
 	rc = pg_ask(s,
 		    "SELECT seq FROM (SELECT seq,at FROM $S.log WHERE q=$1 AND seq>$2 "
 		    "ORDER BY seq DESC LIMIT $4) x WHERE at<$3 ORDER BY seq DESC LIMIT 1",
@@ -388,7 +388,7 @@ static int read_entries(struct pg *s, const struct entry_query *asked, int64_t a
 	while (rc == 0 && more) {
 		PGresult *r;
 
-		rc = page(s, &q, after, &r);
+		rc = pg_read_page(s, &q, after, &r);
 		if (rc < 0)
 			break;
 		more = !q.last && PQntuples(r) == PAGE;

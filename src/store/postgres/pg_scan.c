@@ -52,7 +52,7 @@ struct scan {
 #define DUE_LANES "r." PG_DUE_LANES
 
 /* The lanes whose eligible_at decides: "2,3". */
-static const char *timed(const struct query *q, char out[16])
+static const char *pg_scan_timed(const struct query *q, char out[16])
 {
 	int n = snprintf(out, 16, LANE_TEXT(LANE_LATER));
 
@@ -73,7 +73,7 @@ static const char *untimed(const struct query *q, char out[16])
 	return out;
 }
 
-static void with(struct scan *c, const char *condition, struct str value)
+static void pg_scan_with(struct scan *c, const char *condition, struct str value)
 {
 	if (!value.n)
 		return;
@@ -95,12 +95,12 @@ static void add_conditions(struct scan *c, const struct record *after, struct st
 		buf_addf(&c->more, " AND r.class_rank=%d", q->class_rank);
 	if (q->held)
 		buf_addf(&c->more, " AND r.holder IS NOT NULL");
-	with(c, "r.holder=?", q->holder);
-	with(c, "r.token=?", q->token);
-	with(c, "r.type=?", q->type);
-	with(c, "r.parent=?", q->parent);
-	with(c, "?=ANY(r.labels)", q->label);
-	with(c, "r.key IN(SELECT key FROM $S.link WHERE q=$1 AND target=?)", q->depends_on);
+	pg_scan_with(c, "r.holder=?", q->holder);
+	pg_scan_with(c, "r.token=?", q->token);
+	pg_scan_with(c, "r.type=?", q->type);
+	pg_scan_with(c, "r.parent=?", q->parent);
+	pg_scan_with(c, "?=ANY(r.labels)", q->label);
+	pg_scan_with(c, "r.key IN(SELECT key FROM $S.link WHERE q=$1 AND target=?)", q->depends_on);
 	if (!after)
 		return;
 	pg_int(c->args, after->ix.created_at);
@@ -126,7 +126,7 @@ static void add_statuses(const struct query *q, struct buf *out)
 
 /* --- ranges --------------------------------------------------------------------------------------- */
 
-static void range(struct scan *c, bool first, const char *where)
+static void pg_scan_range(struct scan *c, bool first, const char *where)
 {
 	const struct query *q = c->q;
 
@@ -144,34 +144,34 @@ static void ranges_eligible(struct scan *c)
 {
 	char lanes[16];
 
-	range(c, true, READY_LANE);
-	range(c, false,
-	      arena_printf(&c->a, DUE_LANES " AND r.lane IN(%s) AND r.eligible_at<=" NOW,
-			   timed(c->q, lanes))
-		      .p);
+	pg_scan_range(c, true, READY_LANE);
+	pg_scan_range(c, false,
+		      arena_printf(&c->a, DUE_LANES " AND r.lane IN(%s) AND r.eligible_at<=" NOW,
+				   pg_scan_timed(c->q, lanes))
+			      .p);
 }
 
 static void ranges_waiting(struct scan *c)
 {
 	char lanes[16];
 
-	range(c, true,
-	      arena_printf(&c->a, DUE_LANES " AND r.lane IN(%s) AND r.eligible_at>" NOW,
-			   timed(c->q, lanes))
-		      .p);
-	range(c, false,
-	      arena_printf(&c->a, DUE_LANES " AND r.lane IN(%s)", untimed(c->q, lanes)).p);
-	range(c, false, "r.lane IS NULL AND r.status IS NOT NULL AND r.holder IS NOT NULL");
+	pg_scan_range(c, true,
+		      arena_printf(&c->a, DUE_LANES " AND r.lane IN(%s) AND r.eligible_at>" NOW,
+				   pg_scan_timed(c->q, lanes))
+			      .p);
+	pg_scan_range(c, false,
+		      arena_printf(&c->a, DUE_LANES " AND r.lane IN(%s)", untimed(c->q, lanes)).p);
+	pg_scan_range(c, false, "r.lane IS NULL AND r.status IS NOT NULL AND r.holder IS NOT NULL");
 }
 
 static void ranges_later(struct scan *c)
 {
 	char lanes[16];
 
-	range(c, true,
-	      arena_printf(&c->a, DUE_LANES " AND r.lane IN(%s) AND r.eligible_at>" NOW,
-			   timed(c->q, lanes))
-		      .p);
+	pg_scan_range(c, true,
+		      arena_printf(&c->a, DUE_LANES " AND r.lane IN(%s) AND r.eligible_at>" NOW,
+				   pg_scan_timed(c->q, lanes))
+			      .p);
 }
 
 #define NOT_GONE "(r.lane IS DISTINCT FROM " LANE_TEXT(LANE_GOING) " OR r.eligible_at>" NOW ")"
@@ -183,7 +183,7 @@ static void ranges_all(struct scan *c)
 	char sep = '[';
 
 	if (!q->limit || q->limit > UNION_MOST) {
-		range(c, true, "r.status IS NOT NULL AND " NOT_GONE);
+		pg_scan_range(c, true, "r.status IS NOT NULL AND " NOT_GONE);
 		return;
 	}
 	buf_addf(&c->sql, "SELECT y.* FROM unnest(ARRAY");
@@ -194,7 +194,7 @@ static void ranges_all(struct scan *c)
 		sep = ',';
 	}
 	buf_addf(&c->sql, "%s]::int2[]) AS st(n) CROSS JOIN LATERAL", sep == '[' ? "[0" : "");
-	range(c, true, "r.status=st.n AND " NOT_GONE);
+	pg_scan_range(c, true, "r.status=st.n AND " NOT_GONE);
 	buf_addf(&c->sql, " y");
 }
 
@@ -214,7 +214,7 @@ static void build(struct scan *c)
 		ranges_waiting(c);
 		break;
 	case PICK_OTHERS:
-		range(c, true, "r.status IS NULL AND " NOT_GONE);
+		pg_scan_range(c, true, "r.status IS NULL AND " NOT_GONE);
 		break;
 	default:
 		ranges_all(c);
@@ -291,7 +291,7 @@ static int scan_at_once(struct scan *c, record_fn *fn, void *ctx)
 	return rc;
 }
 
-static int fetch(struct scan *c, unsigned cursor, record_fn *fn, void *ctx)
+static int pg_scan_fetch(struct scan *c, unsigned cursor, record_fn *fn, void *ctx)
 {
 	char sql[60];
 	PGresult *r;
@@ -324,7 +324,7 @@ static int scan_in_portions(struct scan *c, record_fn *fn, void *ctx)
 	rc = pg_send_text(s, sql, c->args);
 	free(sql);
 	if (rc == 0)
-		rc = fetch(c, cursor, fn, ctx);
+		rc = pg_scan_fetch(c, cursor, fn, ctx);
 	if (rc >= 0 && s->changing) {
 		snprintf(begin, sizeof(begin), "CLOSE c%u", cursor);
 		if (pg_send_text(s, begin, NULL) < 0)
@@ -334,7 +334,7 @@ static int scan_in_portions(struct scan *c, record_fn *fn, void *ctx)
 }
 
 /* 0, 1 if the task of q->after is absent. */
-static int start(struct scan *c)
+static int pg_scan_start(struct scan *c)
 {
 	struct record after;
 	char key[ID_KEY_MAX];
@@ -353,14 +353,15 @@ static int start(struct scan *c)
 	return 0;
 }
 
-static void end(struct scan *c)
+static void pg_scan_end(struct scan *c)
 {
 	buf_free(&c->more);
 	buf_free(&c->sql);
 	arena_free(&c->a);
 }
 
-static struct scan make(struct pg *s, const struct query *q, bool count, struct pg_args *args)
+static struct scan pg_scan_make(struct pg *s, const struct query *q, bool count,
+				struct pg_args *args)
 {
 	bool small = s->changing && q->limit && q->limit <= SMALL;
 
@@ -374,15 +375,15 @@ static struct scan make(struct pg *s, const struct query *q, bool count, struct 
 			      .body = !count && (q->body || small) };
 }
 
-static int scan(struct pg *s, const struct query *q, bool once, record_fn *fn, void *ctx)
+static int pg_scan_run(struct pg *s, const struct query *q, bool once, record_fn *fn, void *ctx)
 {
 	struct pg_args args = { 0 };
-	struct scan c = make(s, q, false, &args);
-	int rc = start(&c);
+	struct scan c = pg_scan_make(s, q, false, &args);
+	int rc = pg_scan_start(&c);
 
 	if (rc == 0)
 		rc = once ? scan_at_once(&c, fn, ctx) : scan_in_portions(&c, fn, ctx);
-	end(&c);
+	pg_scan_end(&c);
 	return rc < 0 ? rc : 0;
 }
 
@@ -390,7 +391,7 @@ static int scan(struct pg *s, const struct query *q, bool once, record_fn *fn, v
 int pg_scan_send(struct pg *s, const struct query *q)
 {
 	struct pg_args args = { 0 };
-	struct scan c = make(s, q, false, &args);
+	struct scan c = pg_scan_make(s, q, false, &args);
 	char *sql;
 	int rc;
 
@@ -405,7 +406,7 @@ int pg_scan_send(struct pg *s, const struct query *q)
 	sql = text_of(&c, "");
 	rc = pg_send_composed(s, sql, &args);
 	free(sql);
-	end(&c);
+	pg_scan_end(&c);
 	return rc;
 }
 
@@ -424,7 +425,7 @@ static void key_branch(struct scan *c, const char *where, int n, int limit)
 
 void pg_scan_keys(struct pg *s, const struct query *q, int n, struct pg_args *args, struct buf *sql)
 {
-	struct scan c = make(s, q, false, args);
+	struct scan c = pg_scan_make(s, q, false, args);
 	char lanes[16];
 	int limit;
 
@@ -436,11 +437,11 @@ void pg_scan_keys(struct pg *s, const struct query *q, int n, struct pg_args *ar
 	buf_addf(&c.sql, " UNION ALL ");
 	key_branch(&c,
 		   arena_printf(&c.a, DUE_LANES " AND r.lane IN(%s) AND r.eligible_at<=" LOCK_NOW,
-				timed(q, lanes))
+				pg_scan_timed(q, lanes))
 			   .p,
 		   n, limit);
 	buf_adds(sql, buf_str(&c.sql));
-	end(&c);
+	pg_scan_end(&c);
 }
 
 static int send_found(const struct query *q, const struct pg_found *f, record_fn *fn, void *ctx)
@@ -467,25 +468,25 @@ int pg_scan(struct store *base, const struct query *q, record_fn *fn, void *ctx)
 	if (rc == 0 && pg_ahead_find(s, q, &found))
 		return send_found(q, &found, fn, ctx);
 	if (rc == 0 && once)
-		return scan(s, q, once, fn, ctx);
+		return pg_scan_run(s, q, once, fn, ctx);
 	if (rc == 0)
 		rc = pg_read_begin(s);
-	return rc < 0 ? rc : pg_read_end(s, scan(s, q, once, fn, ctx));
+	return rc < 0 ? rc : pg_read_end(s, pg_scan_run(s, q, once, fn, ctx));
 }
 
 static int count_rows(struct pg *s, const struct query *q, int64_t *n)
 {
 	struct pg_args args = { 0 };
-	struct scan c = make(s, q, true, &args);
+	struct scan c = pg_scan_make(s, q, true, &args);
 	PGresult *r;
 	char *sql;
-	int rc = start(&c);
+	int rc = pg_scan_start(&c);
 
 	sql = text_of(&c, "");
 	if (rc == 0)
 		rc = pg_send_composed(s, sql, &args);
 	free(sql);
-	end(&c);
+	pg_scan_end(&c);
 	if (rc == 0)
 		rc = pg_wait(s, &r);
 	if (rc)

@@ -41,7 +41,7 @@ static int fail_foreign(struct pg *s)
 }
 
 /* 0: it is ours, and *version is set; 1: there is no schema, or an empty one. */
-static int look(struct pg *s, int64_t *version)
+static int pg_schema_read(struct pg *s, int64_t *version)
 {
 	struct pg_args args = { 0 };
 	PGresult *r;
@@ -84,7 +84,7 @@ static int look(struct pg *s, int64_t *version)
 /* --- making it ------------------------------------------------------------------------------------ */
 
 /* All processes that make the schema, or make a queue in it, pass one after the other. */
-static int begin(struct pg *s)
+static int pg_schema_begin(struct pg *s)
 {
 	struct pg_args args = { 0 };
 	char timeout[24];
@@ -104,7 +104,7 @@ static int begin(struct pg *s)
 	return rc;
 }
 
-static int commit(struct pg *s, int rc)
+static int pg_schema_commit(struct pg *s, int rc)
 {
 	if (rc == 0)
 		rc = pg_commit(s);
@@ -134,15 +134,15 @@ static int run_layout(struct pg *s)
 static int lay_out(struct pg *s)
 {
 	int64_t version = 0;
-	int rc = begin(s);
+	int rc = pg_schema_begin(s);
 
 	if (rc == 0)
-		rc = look(s, &version);
+		rc = pg_schema_read(s, &version);
 	if (rc == 1)
 		rc = run_layout(s);
 	else if (rc == 0)
 		rc = pg_version_check(s, version);
-	return commit(s, rc);
+	return pg_schema_commit(s, rc);
 }
 
 /* --- the queue in it ------------------------------------------------------------------------------ */
@@ -183,7 +183,7 @@ static int make_queue(struct pg *s)
 {
 	struct pg_args args = { 0 };
 	int64_t version;
-	int rc = begin(s);
+	int rc = pg_schema_begin(s);
 
 	pg_bytes(&args, queue_name(s));
 	if (rc == 0)
@@ -195,7 +195,7 @@ static int make_queue(struct pg *s)
 			"coalesce(max(q),0)+1,$1,coalesce(max(now),0),0,coalesce(max(seq),0)," TALLY_ZERO
 			" FROM $S.queue",
 			&args, NULL);
-	rc = commit(s, rc);
+	rc = pg_schema_commit(s, rc);
 	return rc < 0 ? rc : find_queue(s, &version);
 }
 
@@ -213,12 +213,12 @@ static int fail_absent(struct pg *s)
 }
 
 /* The first statement failed: the schema is missing, foreign or damaged, or the user has no right to it. */
-static int explain(struct pg *s)
+static int pg_schema_explain(struct pg *s)
 {
 	int64_t version;
 	struct store_error first = *s->base.env.err;
 	bool denied = is_state(s, "42501");
-	int rc = look(s, &version);
+	int rc = pg_schema_read(s, &version);
 
 	if (rc < 0 || (rc == 0 && denied)) {
 		if (rc == 0)
@@ -241,7 +241,7 @@ int pg_attach(struct pg *s)
 
 	if (rc < 0 && (is_state(s, "42P01") || is_state(s, "3F000") || is_state(s, "42501") ||
 		       is_state(s, "42703") || is_state(s, "42883"))) {
-		rc = explain(s);
+		rc = pg_schema_explain(s);
 		if (rc == 0)
 			rc = find_queue(s, &version);
 	}
@@ -300,5 +300,5 @@ int pg_discard(struct store *base)
 	s->changing = false;
 	if (rc < 0)
 		return rc == STORE_ABSENT ? 0 : rc;
-	return commit(s, empty_queue(s));
+	return pg_schema_commit(s, empty_queue(s));
 }

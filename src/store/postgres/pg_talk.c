@@ -130,7 +130,7 @@ void pg_patience(struct pg *s, int64_t ms)
 	s->deadline = pg_end_of(s, (ms > 0 ? ms : 0) + net);
 }
 
-static int sent(struct pg *s, int ok)
+static int pg_talk_sent(struct pg *s, int ok)
 {
 	s->sent++;
 	return ok ? 0 : pg_lost(s, PQerrorMessage(s->db));
@@ -151,8 +151,8 @@ int pg_room(struct pg *s, unsigned n)
 
 static int send_plain(struct pg *s, const char *sql, const struct pg_args *p)
 {
-	return sent(s, PQsendQueryParams(s->db, sql, p->n, p->types, p->values, p->lengths,
-					 p->formats, 1));
+	return pg_talk_sent(s, PQsendQueryParams(s->db, sql, p->n, p->types, p->values, p->lengths,
+						 p->formats, 1));
 }
 
 /* A session of a pooler keeps the search path of its user, which may name schemas in which others make functions. The
@@ -187,16 +187,16 @@ static int send_named(struct pg *s, struct pg_prepared *known, const struct pg_a
 
 	snprintf(name, sizeof(name), "p%d_%u", (int)(known - s->prepared), known->version);
 	if (rc == 0 && !known->named) {
-		rc = sent(s, PQsendPrepare(s->db, name, known->text, p->n, p->types));
+		rc = pg_talk_sent(s, PQsendPrepare(s->db, name, known->text, p->n, p->types));
 		known->named = known->fresh = rc == 0;
 	}
 	if (rc < 0)
 		return rc;
-	return sent(s,
-		    PQsendQueryPrepared(s->db, name, p->n, p->values, p->lengths, p->formats, 1));
+	return pg_talk_sent(
+		s, PQsendQueryPrepared(s->db, name, p->n, p->values, p->lengths, p->formats, 1));
 }
 
-static char *copy(const char *text)
+static char *pg_talk_copy(const char *text)
 {
 	size_t n = strlen(text) + 1;
 
@@ -204,7 +204,7 @@ static char *copy(const char *text)
 }
 
 /* A literal by its address, or the text of a composed statement. */
-static struct pg_prepared *find(struct pg *s, const char *sql, const char *text)
+static struct pg_prepared *pg_talk_find(struct pg *s, const char *sql, const char *text)
 {
 	for (size_t i = 0; i < s->n_prepared; i++) {
 		const struct pg_prepared *p = &s->prepared[i];
@@ -215,8 +215,9 @@ static struct pg_prepared *find(struct pg *s, const char *sql, const char *text)
 	if (s->n_prepared == PG_PREPARED)
 		return NULL;
 	/* a composed text is complete: the schema in it may have a name with $S or $C */
-	s->prepared[s->n_prepared] =
-		(struct pg_prepared){ .sql = sql, .text = sql ? pg_sql(s, sql) : copy(text) };
+	s->prepared[s->n_prepared] = (struct pg_prepared){ .sql = sql,
+							   .text = sql ? pg_sql(s, sql)
+								       : pg_talk_copy(text) };
 	return &s->prepared[s->n_prepared++];
 }
 
@@ -224,7 +225,7 @@ static struct pg_prepared *find(struct pg *s, const char *sql, const char *text)
 static int send_known(struct pg *s, const char *sql, const char *text, const struct pg_args *p)
 {
 	static const struct pg_args none;
-	struct pg_prepared *known = find(s, sql, text);
+	struct pg_prepared *known = pg_talk_find(s, sql, text);
 	char *made = NULL;
 	int rc;
 
@@ -280,7 +281,7 @@ static int wait_socket(struct pg *s, short events)
 }
 
 /* Sends what libpq still holds, and reads until a result is complete. */
-static int pump(struct pg *s)
+static int pg_talk_pump(struct pg *s)
 {
 	int left, rc = 0;
 
@@ -301,7 +302,7 @@ static int pump(struct pg *s)
 /* One result; *r is NULL between the results of two statements. */
 static int next_result(struct pg *s, PGresult **r)
 {
-	int rc = pump(s);
+	int rc = pg_talk_pump(s);
 
 	*r = rc == 0 ? PQgetResult(s->db) : NULL;
 	return rc;

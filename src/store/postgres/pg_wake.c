@@ -23,7 +23,7 @@ static void channel(const struct pg *s, char out[64])
 
 /* The server sends notifications after the commit. It holds a lock for all databases until a notification is durable,
  * so this is a transaction of its own, which need not be durable. Nobody waits for its result. */
-static void notify(struct pg *s)
+static void pg_wake_notify(struct pg *s)
 {
 	struct pg_args args = { 0 };
 	char name[64];
@@ -55,7 +55,7 @@ void pg_tell(struct pg *s)
 	struct store_error err = *s->base.env.err;
 
 	if ((s->db && !s->broken) || connect_soon(s) == 0)
-		notify(s);
+		pg_wake_notify(s);
 	*s->base.env.err = err;
 }
 

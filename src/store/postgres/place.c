@@ -6,7 +6,7 @@
 
 #define IDENTIFIER_MAX 63 /* PostgreSQL cuts longer identifiers */
 
-static int hex(char c)
+static int pg_place_hex(char c)
 {
 	if (c >= '0' && c <= '9')
 		return c - '0';
@@ -15,7 +15,7 @@ static int hex(char c)
 }
 
 /* Decodes %XX. NULL if the text is not valid, or contains a NUL. */
-static char *decode(struct str s)
+static char *pg_place_decode(struct str s)
 {
 	char *out = mem_alloc(s.n + 1), *to = out;
 
@@ -23,11 +23,12 @@ static char *decode(struct str s)
 		char c = s.p[i];
 
 		if (c == '%') {
-			if (i + 2 >= s.n || hex(s.p[i + 1]) < 0 || hex(s.p[i + 2]) < 0) {
+			if (i + 2 >= s.n || pg_place_hex(s.p[i + 1]) < 0 ||
+			    pg_place_hex(s.p[i + 2]) < 0) {
 				free(out);
 				return NULL;
 			}
-			c = (char)(hex(s.p[i + 1]) * 16 + hex(s.p[i + 2]));
+			c = (char)(pg_place_hex(s.p[i + 1]) * 16 + pg_place_hex(s.p[i + 2]));
 			i += 2;
 		}
 		if (!c) {
@@ -40,7 +41,7 @@ static char *decode(struct str s)
 	return out;
 }
 
-static char *quoted(const char *name)
+static char *pg_place_quoted(const char *name)
 {
 	char *out = mem_alloc(2 * strlen(name) + 3), *to = out;
 
@@ -97,7 +98,7 @@ static bool is_odd(const char *value)
 	       (at && at != value && *value != '/'); /* @NAME is a socket, too */
 }
 
-static bool fits(const PQconninfoOption *o)
+static bool pg_place_fits(const PQconninfoOption *o)
 {
 	if (!o->val)
 		return true;
@@ -128,7 +129,7 @@ static int check_info(struct pg *s)
 
 	PQfreemem(why);
 	for (const PQconninfoOption *o = info; o && o->keyword; o++)
-		ok = ok && fits(o);
+		ok = ok && pg_place_fits(o);
 	PQconninfoFree(info);
 	return ok ? 0 : fail_unclear(s);
 }
@@ -144,14 +145,14 @@ int pg_place(struct pg *s, const struct uri *uri)
 				  "a postgres: URI begins with postgres://");
 	if (!uri_is_clear(uri->text))
 		return fail_unclear(s);
-	s->name = decode(schema.n ? schema : STR("pawl"));
+	s->name = pg_place_decode(schema.n ? schema : STR("pawl"));
 	if (!s->name || strlen(s->name) > IDENTIFIER_MAX)
 		return store_fail(env, STORE_UNSUPPORTED, "for example: schema=pawl",
 				  "the schema of the postgres: URI is not a valid name");
 	if (str_starts(str_c(s->name), STR("pg_")) || !strcmp(s->name, "information_schema"))
 		return store_fail(env, STORE_UNSUPPORTED, "for example: schema=pawl",
 				  "PostgreSQL keeps the schema %s for itself", s->name);
-	s->schema = quoted(s->name);
+	s->schema = pg_place_quoted(s->name);
 	if (env->opt.own_time) {
 		s->boot = env->opt.boot;
 		s->epoch = env->opt.wall() - s->boot();

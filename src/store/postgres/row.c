@@ -3,7 +3,7 @@
 
 #define BODY_MAX (17u << 20) /* PG_JOIN reads at most 16 MiB */
 
-static struct str copy(const PGresult *r, int row, int col, struct arena *a)
+static struct str pg_row_copy(const PGresult *r, int row, int col, struct arena *a)
 {
 	return arena_str(a, pg_bytes_at(r, row, col));
 }
@@ -30,7 +30,7 @@ void pg_row_read(const PGresult *r, int row, bool body, struct record *out, stru
 {
 	struct index *ix = &out->ix;
 
-	*out = (struct record){ .key = copy(r, row, 0, a), .rev = pg_int_at(r, row, 1) };
+	*out = (struct record){ .key = pg_row_copy(r, row, 0, a), .rev = pg_int_at(r, row, 1) };
 	ix->lane = (int)pg_int_at(r, row, 2);
 	ix->status = (int)pg_int_at(r, row, 3) & (STORE_STATUSES - 1);
 	ix->class_rank = (int)pg_int_at(r, row, 4);
@@ -39,21 +39,21 @@ void pg_row_read(const PGresult *r, int row, bool body, struct record *out, stru
 	ix->updated_at = pg_int_at(r, row, 7);
 	ix->created_at = pg_int_at(r, row, 8);
 	ix->due = pg_int_at(r, row, 9);
-	ix->id = copy(r, row, 10, a);
-	ix->holder = copy(r, row, 11, a);
-	ix->token = copy(r, row, 12, a);
-	ix->parent = copy(r, row, 13, a);
-	ix->type = copy(r, row, 14, a);
+	ix->id = pg_row_copy(r, row, 10, a);
+	ix->holder = pg_row_copy(r, row, 11, a);
+	ix->token = pg_row_copy(r, row, 12, a);
+	ix->parent = pg_row_copy(r, row, 13, a);
+	ix->type = pg_row_copy(r, row, 14, a);
 	ix->labels = pg_list_at(r, row, 15, a);
 	ix->depends = pg_list_at(r, row, 16, a);
-	out->hot = copy(r, row, 17, a);
+	out->hot = pg_row_copy(r, row, 17, a);
 	if (body)
 		out->body = read_body(r, row, a);
 }
 
 /* --- the records of a change ---------------------------------------------------------------------- */
 
-static struct pg_seen **slot(struct pg *s, struct str key)
+static struct pg_seen **pg_row_slot(struct pg *s, struct str key)
 {
 	struct pg_seen **at = &s->seen[str_hash(key) % PG_SEEN_SLOTS];
 
@@ -64,7 +64,7 @@ static struct pg_seen **slot(struct pg *s, struct str key)
 
 struct pg_seen *pg_seen(struct pg *s, struct str key)
 {
-	return s->changing ? *slot(s, key) : NULL;
+	return s->changing ? *pg_row_slot(s, key) : NULL;
 }
 
 void pg_remember(struct pg *s, struct str key, const struct record *r, bool body)
@@ -73,7 +73,7 @@ void pg_remember(struct pg *s, struct str key, const struct record *r, bool body
 
 	if (!s->changing)
 		return;
-	at = slot(s, key);
+	at = pg_row_slot(s, key);
 	if (!*at) {
 		*at = arena_new(&s->arena, struct pg_seen);
 		(*at)->key = arena_str(&s->arena, key);
@@ -85,7 +85,7 @@ void pg_remember(struct pg *s, struct str key, const struct record *r, bool body
 
 void pg_wrote(struct pg *s, struct str key)
 {
-	struct pg_seen *seen = *slot(s, key);
+	struct pg_seen *seen = *pg_row_slot(s, key);
 
 	if (seen->written)
 		return;

@@ -71,7 +71,7 @@ int sq_clock_save(struct sq *s)
 }
 
 /* *out: no record in any queue is held or waits for a time. */
-static int idle(struct sq *s, bool *out)
+static int sq_clock_idle(struct sq *s, bool *out)
 {
 	int64_t n = 0;
 	int rc = sq_int(
@@ -96,7 +96,7 @@ static int heal(struct sq *s, bool *unsaved)
 
 	if (!localclock_strays(&s->clock, &s->anchor))
 		return 0;
-	rc = idle(s, &free_to);
+	rc = sq_clock_idle(s, &free_to);
 	if (rc == 0 && free_to) {
 		localclock_heal(&s->clock, &s->anchor);
 		*unsaved = true;

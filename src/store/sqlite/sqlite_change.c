@@ -83,7 +83,7 @@ static void shorten_wal(struct sq *s)
 
 /* While a reader keeps the WAL from restarting, the WAL grows, and a checkpoint at every change would not help. So
  * shorten_wal() counts only the pages after the last checkpoint, WAL_DONE. */
-static void announce(struct sq *s)
+static void sq_announce_wal(struct sq *s)
 {
 	s->wal[WAL_PAGES] = s->wal_pages;
 	if (s->wal[WAL_DONE] > s->wal_pages)
@@ -174,7 +174,7 @@ static void keep_due(struct sq *s)
 	s->due_version = data_version(s);
 }
 
-static int commit(struct sq *s)
+static int sq_commit(struct sq *s)
 {
 	int rc = settle_folder(s);
 
@@ -293,7 +293,7 @@ static int find_due(struct sq *s, struct due *out)
 	return look_for_due(s, out);
 }
 
-static int promote(struct sq *s, const char *sql)
+static int sq_change_promote(struct sq *s, const char *sql)
 {
 	sqlite3_stmt *st;
 	int rc = sq_take(s, sql, &st);
@@ -306,7 +306,7 @@ static int promote(struct sq *s, const char *sql)
 }
 
 /* Collects the keys first: a row must not be deleted while a statement reads it. */
-static int sweep(struct sq *s, struct arena *a)
+static int sq_change_sweep(struct sq *s, struct arena *a)
 {
 	struct strs keys = { 0 };
 	sqlite3_stmt *st;
@@ -330,22 +330,22 @@ static int sweep(struct sq *s, struct arena *a)
 	return rc < 0 ? rc : 0;
 }
 
-static int tidy(struct sq *s, struct due *due, struct arena *a)
+static int sq_change_tidy(struct sq *s, struct due *due, struct arena *a)
 {
 	int rc = 0;
 
 	s->n_seen = 0;
 	if (due->later)
-		rc = promote(
+		rc = sq_change_promote(
 			s,
 			"UPDATE record SET lane=" LANE_TEXT(LANE_READY) ",wake=0 WHERE q=?1 AND lane=" LANE_TEXT(
 				LANE_LATER) " AND wake<=?2");
 	if (rc == 0 && due->waiting)
-		rc = promote(s,
-			     "UPDATE record SET wake=0 WHERE q=?1 AND lane IN(" LANES_WAITING_TEXT
-			     ")AND wake>0 AND wake<=?2");
+		rc = sq_change_promote(
+			s, "UPDATE record SET wake=0 WHERE q=?1 AND lane IN(" LANES_WAITING_TEXT
+			   ")AND wake>0 AND wake<=?2");
 	if (rc == 0 && due->going)
-		rc = sweep(s, a);
+		rc = sq_change_sweep(s, a);
 	*due = (struct due){ 0 };
 	return rc;
 }
@@ -376,7 +376,7 @@ static int start_change(struct sq *s, struct due *due, struct arena *a, bool *wo
 	s->all_promoted = rc == 0 && !due->later;
 	if (rc == 0 && due->later >= MANY_DUE) {
 		*worth = true;
-		rc = tidy(s, due, a);
+		rc = sq_change_tidy(s, due, a);
 	}
 	return rc;
 }
@@ -406,7 +406,7 @@ static int write_entry(struct sq *s, const struct entry *e)
 }
 
 /* The last entry stays, as in empty_queue(): the numbers of entries only grow. */
-static int forget(struct sq *s, const struct edit *e)
+static int sq_change_forget(struct sq *s, const struct edit *e)
 {
 	static const char sql[] =
 		"DELETE FROM event WHERE q=?1 AND at<?2 AND seq<(SELECT max(seq) FROM event) AND NOT EXISTS("
@@ -430,7 +430,7 @@ int sq_apply(struct sq *s, const struct edit *e)
 		rc = it->dropped ? sq_drop(s, it->rec.key) : sq_put(s, &it->rec);
 	for (const struct edit_entry *n = e->entries; rc == 0 && n; n = n->next)
 		rc = write_entry(s, &n->entry);
-	return rc || !e->forget ? rc : forget(s, e);
+	return rc || !e->forget ? rc : sq_change_forget(s, e);
 }
 
 /* No savepoints are needed: an edit writes nothing before it agrees, and a fault rolls back the transaction. */
@@ -464,7 +464,7 @@ static int run_changes(struct sq *s, struct change *changes, size_t n, bool othe
 	if (rc == 0 && others)
 		rc = batch_run(&s->batch, a, worth);
 	if (rc == 0 && *worth)
-		rc = tidy(s, &due, a);
+		rc = sq_change_tidy(s, &due, a);
 	if (rc == 0)
 		rc = sq_tally_flush(s);
 	return rc;
@@ -513,7 +513,7 @@ static int change_once(struct sq *s, struct change *changes, size_t n, bool *oth
 		rc = run_changes(s, changes, n, with, &s->arena, &worth);
 	worth = worth && !trial;
 	if (rc == 0 && worth)
-		rc = commit(s);
+		rc = sq_commit(s);
 	if (rc == 0 && worth && s->base.env.opt.counting)
 		count_commit(s, n);
 	rc = sq_files_blame(s, rc);
@@ -522,7 +522,7 @@ static int change_once(struct sq *s, struct change *changes, size_t n, bool *oth
 	*others = s->batch.n > 0;
 	batch_end(&s->batch, rc);
 	if (rc == 0 && worth)
-		announce(s);
+		sq_announce_wal(s);
 	arena_free(&s->arena);
 	return rc;
 }
@@ -530,7 +530,7 @@ static int change_once(struct sq *s, struct change *changes, size_t n, bool *oth
 /* Must we reconnect? Yes, if our files are not those at the paths; if a rollback failed for lack of memory, since
  * others would wait for our locks; or if SQLite could not open the WAL or its index for writing, since it would never
  * try again. */
-static bool stuck(struct sq *s, int rc)
+static bool sq_change_stuck(struct sq *s, int rc)
 {
 	return s->db && (rc == STORE_READONLY || s->lost || !sqlite3_get_autocommit(s->db));
 }
@@ -541,7 +541,7 @@ static int change_under_gate(struct sq *s, struct change *changes, size_t n, int
 	bool others = true;
 	int rc = change_once(s, changes, n, &others, left_ms);
 
-	if (rc < 0 && n && others && s->base.env.err->applied == 'n' && !stuck(s, rc)) {
+	if (rc < 0 && n && others && s->base.env.err->applied == 'n' && !sq_change_stuck(s, rc)) {
 		others = false;
 		rc = change_once(s, changes, n, &others, left_ms);
 	}
@@ -566,7 +566,7 @@ static int change_and_leave(struct sq *s, struct change *changes, size_t n, int6
 		rc = change_under_gate(s, changes, n, deadline - os_boot_ms());
 	if (rc == 0 && !s->base.env.trial) /* other processes need a commit */
 		broken = batch_serve_on(&s->batch, deadline);
-	if (stuck(s, broken ? broken : rc))
+	if (sq_change_stuck(s, broken ? broken : rc))
 		sq_disconnect(s);
 	sq_leave(s);
 	return rc;

@@ -20,8 +20,8 @@ struct check {
 	struct arena a;
 };
 
-static void tell(struct check *c, enum check_level level, const char *what, struct str text,
-		 struct str fix)
+static void sq_check_tell(struct check *c, enum check_level level, const char *what,
+			  struct str text, struct str fix)
 {
 	c->fn(c->ctx, level, what, text, fix);
 }
@@ -30,8 +30,8 @@ static void tell_fault(struct check *c, const char *what)
 {
 	const struct store_error *err = c->s->base.env.err;
 
-	tell(c, CHECK_BAD, what, arena_str(&c->a, str_c(err->text)),
-	     arena_str(&c->a, str_c(err->hint)));
+	sq_check_tell(c, CHECK_BAD, what, arena_str(&c->a, str_c(err->text)),
+		      arena_str(&c->a, str_c(err->hint)));
 }
 
 /* --- the place ---------------------------------------------------------------------------------- */
@@ -41,13 +41,13 @@ static void check_fs(struct check *c)
 	const char *network = os_network_fs(c->s->path), *advice = sq_place_refusal(network);
 
 	if (advice)
-		tell(c, CHECK_BAD, "file system",
-		     arena_printf(&c->a, "%s is on %s, where SQLite's locks do not work",
-				  c->s->path, network),
-		     str_c(advice));
+		sq_check_tell(c, CHECK_BAD, "file system",
+			      arena_printf(&c->a, "%s is on %s, where SQLite's locks do not work",
+					   c->s->path, network),
+			      str_c(advice));
 	else
-		tell(c, CHECK_OK, "file system",
-		     arena_printf(&c->a, "%s is on a local disk", c->s->path), STR(""));
+		sq_check_tell(c, CHECK_OK, "file system",
+			      arena_printf(&c->a, "%s is on a local disk", c->s->path), STR(""));
 }
 
 static bool open_to_all(struct check *c, const char *path)
@@ -57,8 +57,9 @@ static bool open_to_all(struct check *c, const char *path)
 	if (stat(path, &st) || !(st.st_mode & S_IWOTH) ||
 	    (S_ISDIR(st.st_mode) && (st.st_mode & S_ISVTX)))
 		return false;
-	tell(c, CHECK_NOTE, "permissions", arena_printf(&c->a, "every user can write to %s", path),
-	     arena_printf(&c->a, "chmod o-w %s", store_word(&c->a, str_c(path)).p));
+	sq_check_tell(c, CHECK_NOTE, "permissions",
+		      arena_printf(&c->a, "every user can write to %s", path),
+		      arena_printf(&c->a, "chmod o-w %s", store_word(&c->a, str_c(path)).p));
 	return true;
 }
 
@@ -69,12 +70,13 @@ static bool closed_to_us(struct check *c, const char *path)
 
 	if (err != EACCES && err != EPERM && err != EROFS)
 		return false;
-	tell(c, CHECK_BAD, "permissions",
-	     arena_printf(&c->a, "this user cannot write to %s: %s", path, strerror(err)),
-	     err == EROFS
-		     ? STR("mount that file system for writing")
-		     : arena_printf(&c->a, "join its group, and let its owner run: chmod g+w %s",
-				    store_word(&c->a, str_c(path)).p));
+	sq_check_tell(c, CHECK_BAD, "permissions",
+		      arena_printf(&c->a, "this user cannot write to %s: %s", path, strerror(err)),
+		      err == EROFS
+			      ? STR("mount that file system for writing")
+			      : arena_printf(&c->a,
+					     "join its group, and let its owner run: chmod g+w %s",
+					     store_word(&c->a, str_c(path)).p));
 	return true;
 }
 
@@ -86,9 +88,9 @@ static bool not_a_file(struct check *c, const char *path)
 	if (lstat(path, &st) || S_ISREG(st.st_mode))
 		return false;
 	/* without the slots file each process makes its own changes: slower, but correct */
-	tell(c, str_ends(str_c(path), STR("-slots")) ? CHECK_NOTE : CHECK_BAD, "files",
-	     arena_printf(&c->a, "%s is not a regular file", path),
-	     STR("move it away; pawl creates a new one"));
+	sq_check_tell(c, str_ends(str_c(path), STR("-slots")) ? CHECK_NOTE : CHECK_BAD, "files",
+		      arena_printf(&c->a, "%s is not a regular file", path),
+		      STR("move it away; pawl creates a new one"));
 	return true;
 }
 
@@ -107,10 +109,10 @@ static void check_modes(struct check *c)
 		any |= closed_to_us(c, file);
 	}
 	if (!any)
-		tell(c, CHECK_OK, "permissions",
-		     arena_printf(&c->a, "mode %03o, and this user can write",
-				  c->s->file.st_mode & 0777),
-		     STR(""));
+		sq_check_tell(c, CHECK_OK, "permissions",
+			      arena_printf(&c->a, "mode %03o, and this user can write",
+					   c->s->file.st_mode & 0777),
+			      STR(""));
 }
 
 /* --- SQLite ------------------------------------------------------------------------------------- */
@@ -123,8 +125,8 @@ static void check_version(struct check *c)
 			  "writer or checkpoint at a time"
 			: "";
 
-	tell(c, CHECK_OK, "SQLite",
-	     arena_printf(&c->a, "version %s%s", sqlite3_libversion(), guarded), STR(""));
+	sq_check_tell(c, CHECK_OK, "SQLite",
+		      arena_printf(&c->a, "version %s%s", sqlite3_libversion(), guarded), STR(""));
 }
 
 static void check_schema(struct check *c)
@@ -135,7 +137,8 @@ static void check_schema(struct check *c)
 		tell_fault(c, "schema");
 		return;
 	}
-	tell(c, CHECK_OK, "schema", arena_printf(&c->a, "version %" PRId64, version), STR(""));
+	sq_check_tell(c, CHECK_OK, "schema", arena_printf(&c->a, "version %" PRId64, version),
+		      STR(""));
 }
 
 static void check_integrity(struct check *c)
@@ -153,7 +156,7 @@ static void check_integrity(struct check *c)
 		struct str line = arena_str(&c->a, sq_column(st, 0));
 		bool ok = str_is(line, "ok");
 
-		tell(c, ok ? CHECK_OK : CHECK_BAD, "integrity", line, ok ? STR("") : fix);
+		sq_check_tell(c, ok ? CHECK_OK : CHECK_BAD, "integrity", line, ok ? STR("") : fix);
 	}
 	sq_give(c->s, st);
 	if (rc < 0)
@@ -169,10 +172,11 @@ static void check_rule(struct check *c, const struct sq_rule *r)
 	if (sq_int(c->s, r->sql, &n) < 0)
 		tell_fault(c, r->what);
 	else if (n)
-		tell(c, CHECK_BAD, r->what, arena_printf(&c->a, "%s (%" PRId64 ")", r->bad, n),
-		     arena_printf(&c->a, CHECK_MENDS "%s", r->does));
+		sq_check_tell(c, CHECK_BAD, r->what,
+			      arena_printf(&c->a, "%s (%" PRId64 ")", r->bad, n),
+			      arena_printf(&c->a, CHECK_MENDS "%s", r->does));
 	else if (r->good)
-		tell(c, CHECK_OK, r->what, str_c(r->good), STR(""));
+		sq_check_tell(c, CHECK_OK, r->what, str_c(r->good), STR(""));
 }
 
 static void check_wal(struct check *c)
@@ -183,15 +187,16 @@ static void check_wal(struct check *c)
 	if (stat(arena_printf(&c->a, "%s-wal", c->s->path).p, &st) == 0)
 		size = st.st_size;
 	if (size < WAL_BIG)
-		tell(c, CHECK_OK, "WAL", arena_printf(&c->a, "%" PRId64 " KiB", size >> 10),
-		     STR(""));
+		sq_check_tell(c, CHECK_OK, "WAL",
+			      arena_printf(&c->a, "%" PRId64 " KiB", size >> 10), STR(""));
 	else
-		tell(c, CHECK_NOTE, "WAL",
-		     arena_printf(&c->a,
-				  "%" PRId64 " MiB: it grows while a program keeps a read open, "
-				  "and by a very large change",
-				  size >> 20),
-		     STR("end the programs that read for a long time; the next change then reuses the file"));
+		sq_check_tell(
+			c, CHECK_NOTE, "WAL",
+			arena_printf(&c->a,
+				     "%" PRId64 " MiB: it grows while a program keeps a read open, "
+				     "and by a very large change",
+				     size >> 20),
+			STR("end the programs that read for a long time; the next change then reuses the file"));
 }
 
 int sq_check(struct store *base, check_fn *fn, void *ctx)

@@ -12,7 +12,7 @@ static int open_slots(struct batch *b)
 						  : -ENAMETOOLONG;
 }
 
-static int prepare(struct store *base, const struct change *calls, size_t n)
+static int sq_group_prepare(struct store *base, const struct change *calls, size_t n)
 {
 	(void)calls;
 	(void)n;
@@ -20,17 +20,17 @@ static int prepare(struct store *base, const struct change *calls, size_t n)
 	return 0;
 }
 
-static int64_t now(struct store *base)
+static int64_t sq_group_now(struct store *base)
 {
 	return sq_of(base)->now;
 }
 
-static int apply(struct store *base, const struct edit *e)
+static int sq_group_apply(struct store *base, const struct edit *e)
 {
 	return sq_apply(sq_of(base), e);
 }
 
-static bool lost(struct store *base)
+static bool sq_group_lost(struct store *base)
 {
 	return sqlite3_get_autocommit(sq_of(base)->db);
 }
@@ -72,10 +72,10 @@ static int make_durable(struct store *base)
 
 static const struct batch_ops sq_group = {
 	.open = open_slots,
-	.prepare = prepare,
-	.now = now,
-	.apply = apply,
-	.lost = lost,
+	.prepare = sq_group_prepare,
+	.now = sq_group_now,
+	.apply = sq_group_apply,
+	.lost = sq_group_lost,
 	.last = read_last,
 	.note = write_last,
 	.make_durable = make_durable,

@@ -99,20 +99,21 @@ static bool sane(const unsigned char *h, uint32_t page_size)
 }
 
 /* An interrupted layout leaves one page, without a table and without an application id. */
-static bool blank(const unsigned char *h)
+static bool sq_header_blank(const unsigned char *h)
 {
 	return be32(h + 28) <= 1 && be32(h + 68) == 0 && be32(h + 60) == 0 && h[100] == 0x0d &&
 	       be16(h + 103) == 0;
 }
 
-static int judge(struct sq *s, const unsigned char *h, int64_t size, struct sq_header *out)
+static int sq_header_validate(struct sq *s, const unsigned char *h, int64_t size,
+			      struct sq_header *out)
 {
 	uint32_t page_size = be16(h + 16) == 1 ? 65536 : be16(h + 16);
 	uint32_t version = be32(h + 60);
 
 	if (!sane(h, page_size))
 		return fail_damaged(s, "its header is invalid");
-	if (size >= page_size && blank(h)) {
+	if (size >= page_size && sq_header_blank(h)) {
 		*out = (struct sq_header){ .state = SQ_BLANK, .wal = h[18] == 2 };
 		return 0;
 	}
@@ -182,7 +183,7 @@ static int read_once(struct sq *s, struct sq_header *out)
 		return fail_foreign(s, "is not a SQLite database");
 	if (size < 512)
 		return fail_damaged(s, "it is truncated");
-	return judge(s, h, size, out);
+	return sq_header_validate(s, h, size, out);
 }
 
 /* A checkpoint may write to the file while we read it, so we read a file that seems damaged several times. */

@@ -26,7 +26,7 @@ static const char *const names[] = {
 
 /* The first sort key of the index of lanes: eligible_at if a time decides, else 0. In LANE_WAITING a time that has
  * come does not decide any more. */
-static int64_t wake(const struct sq *s, const struct index *ix)
+static int64_t sq_put_wake(const struct sq *s, const struct index *ix)
 {
 	if (lane_waits(ix->lane))
 		return ix->eligible_at > s->now ? ix->eligible_at : 0;
@@ -43,7 +43,7 @@ static unsigned changed_columns(const struct sq *s, const struct sq_seen *old,
 
 #define DIFFERS(col, test) set |= (test) ? 1u << (col) : 0
 	DIFFERS(COL_LANE, x->lane != y->lane);
-	DIFFERS(COL_WAKE, old->wake != wake(s, y));
+	DIFFERS(COL_WAKE, old->wake != sq_put_wake(s, y));
 	DIFFERS(COL_STATUS, x->status != y->status);
 	DIFFERS(COL_CLASS, x->class_rank != y->class_rank);
 	DIFFERS(COL_PRIORITY, x->priority != y->priority);
@@ -115,7 +115,7 @@ static int bind_column(struct sq *s, sqlite3_stmt *st, int i, const struct recor
 		bind_set(st, i, ix->lane);
 		break;
 	case COL_WAKE:
-		sqlite3_bind_int64(st, i, wake(s, ix));
+		sqlite3_bind_int64(st, i, sq_put_wake(s, ix));
 		break;
 	case COL_STATUS:
 		bind_set(st, i, ix->status);
@@ -187,7 +187,7 @@ static int make_update(struct sq *s, unsigned set, const char *begin, sqlite3_st
 	return sq_make(s, sql, begin, set, out);
 }
 
-static int update(struct sq *s, int64_t rid, const struct record *r, unsigned set)
+static int sq_put_update(struct sq *s, int64_t rid, const struct record *r, unsigned set)
 {
 	static const char begin[] = "UPDATE record SET rev=?";
 	sqlite3_stmt *st = sq_find(s, begin, set);
@@ -202,7 +202,7 @@ static int update(struct sq *s, int64_t rid, const struct record *r, unsigned se
 	return sq_finish(s, st);
 }
 
-static int insert(struct sq *s, const struct record *r, int64_t *rid)
+static int sq_put_insert(struct sq *s, const struct record *r, int64_t *rid)
 {
 	sqlite3_stmt *st;
 	int rc = sq_take(
@@ -302,7 +302,7 @@ static int write_links(struct sq *s, int64_t rid, struct strs old, struct strs n
 			 old);
 }
 
-static void count(struct sq *s, int status, int by)
+static void sq_put_count(struct sq *s, int status, int by)
 {
 	if (!status)
 		return;
@@ -338,12 +338,12 @@ static int put_new(struct sq *s, const struct record *r)
 	if (sq_row_absent(s, r->key))
 		s->n_absent = 0;
 	n.rev = s->floor + 1;
-	rc = insert(s, &n, &rid);
+	rc = sq_put_insert(s, &n, &rid);
 	if (rc == 0 && r->body_changed && r->body.n)
 		rc = write_body(s, rid, r);
 	if (rc == 0 && r->ix.depends.n)
 		rc = write_links(s, rid, (struct strs){ 0 }, r->ix.depends);
-	count(s, r->ix.status, 1);
+	sq_put_count(s, r->ix.status, 1);
 	return rc;
 }
 
@@ -358,11 +358,11 @@ static int put_over(struct sq *s, const struct sq_seen *old, const struct record
 	if (set >> COL_DEPENDS & 1)
 		rc = write_links(s, old->rid, was->ix.depends, r->ix.depends);
 	if (was->ix.status != r->ix.status) {
-		count(s, was->ix.status, -1);
-		count(s, r->ix.status, 1);
+		sq_put_count(s, was->ix.status, -1);
+		sq_put_count(s, r->ix.status, 1);
 	}
 	if (rc == 0)
-		rc = update(s, old->rid, &n, set);
+		rc = sq_put_update(s, old->rid, &n, set);
 	if (rc == 0 && r->body_changed)
 		rc = write_body(s, old->rid, r);
 	return rc;
@@ -397,8 +397,8 @@ int sq_put(struct sq *s, const struct record *r)
 	sq_row_forget(s, r->key);
 	if (r->ix.lane == LANE_LATER && r->ix.eligible_at <= s->now)
 		s->all_promoted = false;
-	if (wake(s, &r->ix) > 0 && wake(s, &r->ix) < s->next_due)
-		s->next_due = wake(s, &r->ix);
+	if (sq_put_wake(s, &r->ix) > 0 && sq_put_wake(s, &r->ix) < s->next_due)
+		s->next_due = sq_put_wake(s, &r->ix);
 	if (rc == 0 && index_gone(&old.rec->ix, s->now)) { /* its body must not reappear */
 		rc = sq_drop(s, r->key);
 		if (rc == 0)
@@ -436,7 +436,7 @@ int sq_drop(struct sq *s, struct str key)
 	sq_row_forget(s, key);
 	if (rc)
 		return rc < 0 ? rc : 0;
-	count(s, old.rec->ix.status, -1);
+	sq_put_count(s, old.rec->ix.status, -1);
 	rc = write_links(s, old.rid, old.rec->ix.depends, (struct strs){ 0 });
 	if (rc == 0)
 		rc = raise_floor(s, old.rec->rev);

@@ -55,7 +55,7 @@ void sq_read_end(struct sq *s)
 
 /* --- sources ------------------------------------------------------------------------------------ */
 
-static bool wanted(const struct scan *c, const struct index *ix)
+static bool sq_query_wanted(const struct scan *c, const struct index *ix)
 {
 	return query_matches(c->q, ix, c->now) &&
 	       (!c->after || query_cmp(c->q, ix, &c->after->ix) > 0);
@@ -79,7 +79,7 @@ static int source_next(struct scan *c, struct source *src)
 			source_end(c, src);
 		if (rc < 0)
 			return rc;
-		if (!src->st || wanted(c, &src->row.rec.ix))
+		if (!src->st || sq_query_wanted(c, &src->row.rec.ix))
 			return 0;
 	}
 }

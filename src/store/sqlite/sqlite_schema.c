@@ -120,7 +120,7 @@ static int make_file(struct sq *s)
 	return 0;
 }
 
-static int look(struct sq *s, bool *there)
+static int sq_schema_read(struct sq *s, bool *there)
 {
 	const struct store_env *env = &s->base.env;
 	mode_t mode;
@@ -159,7 +159,7 @@ static int check_place(struct sq *s)
 static int find_file(struct sq *s)
 {
 	bool there;
-	int rc = look(s, &there);
+	int rc = sq_schema_read(s, &there);
 
 	if (rc < 0 || there)
 		return rc < 0 ? rc : check_place(s);
@@ -169,7 +169,7 @@ static int find_file(struct sq *s)
 	if (rc == 0)
 		rc = make_file(s);
 	if (rc == 0)
-		rc = look(s, &there);
+		rc = sq_schema_read(s, &there);
 	return rc;
 }
 

@@ -96,7 +96,7 @@ static int get_row(struct sq *s, struct str key, struct record *out, struct aren
 	return rc;
 }
 
-static int get(struct store *base, struct str key, struct record *out, struct arena *a)
+static int sq_store_get(struct store *base, struct str key, struct record *out, struct arena *a)
 {
 	struct sq *s = sq_of(base);
 	struct sq_seen *seen;
@@ -127,7 +127,7 @@ static int sq_get(struct store *base, struct str key, struct record *out, struct
 	int rc;
 
 	if (s->shape_known || s->changing || s->depth)
-		return get(base, key, out, a);
+		return sq_store_get(base, key, out, a);
 	rc = sq_guard(s);
 	if (rc == 0)
 		rc = sq_read_begin(s);
@@ -135,7 +135,7 @@ static int sq_get(struct store *base, struct str key, struct record *out, struct
 		return rc;
 	rc = sq_shape_check(s);
 	if (rc == 0)
-		rc = get(base, key, out, a);
+		rc = sq_store_get(base, key, out, a);
 	sq_read_end(s);
 	return rc;
 }

@@ -37,7 +37,7 @@ size_t sq_wal_room(void)
 
 /* --- writes -------------------------------------------------------------------------------------- */
 
-static int flush(sqlite3_file *f)
+static int sq_wal_flush(sqlite3_file *f)
 {
 	struct wal_file *w = sq_tail(f);
 	int n = w->n;
@@ -51,7 +51,7 @@ static int end_gathering(sqlite3_file *f)
 	struct wal_file *w = sq_tail(f);
 
 	w->state = STRAIGHT;
-	return flush(f);
+	return sq_wal_flush(f);
 }
 
 /* The header of a frame holds the size of the database in pages if the frame ends a commit, else 0. */
@@ -67,10 +67,10 @@ static bool is_expected(const struct wal_file *w, int n, sqlite3_int64 at)
 	return (w->state == AT_HEADER) == (n == FRAME_HEADER);
 }
 
-static int gather(sqlite3_file *f, const void *p, int n, sqlite3_int64 at)
+static int sq_wal_gather_write(sqlite3_file *f, const void *p, int n, sqlite3_int64 at)
 {
 	struct wal_file *w = sq_tail(f);
-	int rc = n > ROOM - w->n ? flush(f) : SQLITE_OK;
+	int rc = n > ROOM - w->n ? sq_wal_flush(f) : SQLITE_OK;
 
 	if (rc != SQLITE_OK || n > ROOM)
 		return rc != SQLITE_OK ? rc : w->plain->xWrite(f, p, n, at);
@@ -92,7 +92,7 @@ static int wal_write(sqlite3_file *f, const void *p, int n, sqlite3_int64 at)
 		rc = end_gathering(f);
 		return rc == SQLITE_OK ? w->plain->xWrite(f, p, n, at) : rc;
 	}
-	rc = gather(f, p, n, at);
+	rc = sq_wal_gather_write(f, p, n, at);
 	if (rc != SQLITE_OK || w->state == AT_LAST_PAGE) {
 		int rest = end_gathering(f);
 

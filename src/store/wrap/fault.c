@@ -130,7 +130,7 @@ static bool strikes(struct rule *r)
 	return r->seen == r->nth || (r->always && r->seen > r->nth);
 }
 
-static enum kind due(struct fault *f, enum call call)
+static enum kind fault_due(struct fault *f, enum call call)
 {
 	enum kind kind = KIND_NONE;
 
@@ -144,7 +144,7 @@ static enum kind due(struct fault *f, enum call call)
 }
 
 /* 0: make the call. */
-static int fail(struct fault *f, enum call call, enum kind kind)
+static int fault_fail(struct fault *f, enum call call, enum kind kind)
 {
 	const struct store_env *env = &f->base.env;
 	const char *hint = "remove fault+ from the store's URI";
@@ -171,11 +171,11 @@ static int fail(struct fault *f, enum call call, enum kind kind)
 
 static int check_due(struct fault *f, enum call call)
 {
-	return fail(f, call, due(f, call));
+	return fault_fail(f, call, fault_due(f, call));
 }
 
 /* Call it at the end of each call that gave n records or entries to its caller. Returns rc. */
-static int ended(const struct fault *f, enum call call, size_t n, int rc)
+static int fault_ended(const struct fault *f, enum call call, size_t n, int rc)
 {
 	if (f->shows_calls)
 		tty_print(STDERR_FILENO, "pawl-calls: %s %zu\n", calls[call], n);
@@ -207,7 +207,7 @@ static int f_get(struct store *s, struct str key, struct record *out, struct are
 
 	if (!rc)
 		rc = f->inner->ops->get(f->inner, key, out, a);
-	return ended(f, CALL_GET, !rc, rc);
+	return fault_ended(f, CALL_GET, !rc, rc);
 }
 
 struct counted {
@@ -257,7 +257,7 @@ static int f_scan(struct store *s, const struct query *q, record_fn *fn, void *c
 
 	if (!rc)
 		rc = f->inner->ops->scan(f->inner, q, count_record, &c);
-	return ended(f, CALL_SCAN, c.n, rc);
+	return fault_ended(f, CALL_SCAN, c.n, rc);
 }
 
 static int f_count(struct store *s, const struct query *q, int64_t *n)
@@ -267,7 +267,7 @@ static int f_count(struct store *s, const struct query *q, int64_t *n)
 
 	if (!rc)
 		rc = f->inner->ops->count(f->inner, q, n);
-	return ended(f, CALL_COUNT, 0, rc);
+	return fault_ended(f, CALL_COUNT, 0, rc);
 }
 
 static int f_tally(struct store *s, int64_t *counts)
@@ -277,21 +277,21 @@ static int f_tally(struct store *s, int64_t *counts)
 
 	if (!rc)
 		rc = f->inner->ops->tally(f->inner, counts);
-	return ended(f, CALL_TALLY, 0, rc);
+	return fault_ended(f, CALL_TALLY, 0, rc);
 }
 
 static int f_modify(struct store *s, struct change *changes, size_t n)
 {
 	struct fault *f = (struct fault *)s;
-	enum kind kind = due(f, CALL_MODIFY);
+	enum kind kind = fault_due(f, CALL_MODIFY);
 	int rc = 0;
 
 	if (kind == KIND_NONE || kind == KIND_LOST)
 		rc = f->inner->ops->modify(f->inner, changes, n);
-	ended(f, CALL_MODIFY, 0, rc);
+	fault_ended(f, CALL_MODIFY, 0, rc);
 	if (rc < 0 || kind == KIND_NONE)
 		return rc;
-	rc = fail(f, CALL_MODIFY, kind);
+	rc = fault_fail(f, CALL_MODIFY, kind);
 	for (size_t i = 0; i < n; i++)
 		changes[i].rc = rc;
 	return rc;
@@ -316,7 +316,7 @@ static int f_entries(struct store *s, const struct entry_query *q, entry_fn *fn,
 		inner.counts = inner_counts;
 	if (!rc)
 		rc = f->inner->ops->entries(f->inner, &inner, count_entry, &c);
-	return ended(f, CALL_ENTRIES, c.n, rc);
+	return fault_ended(f, CALL_ENTRIES, c.n, rc);
 }
 
 static int f_snapshot(struct store *s, bool all, int (*fn)(void *ctx), void *ctx)
@@ -354,7 +354,7 @@ static int f_mend(struct store *s, enum mend_step step, const struct mend_sink *
 
 	if (!rc && f->inner->ops->mend)
 		rc = f->inner->ops->mend(f->inner, step, sink);
-	return ended(f, CALL_MEND, 0, rc);
+	return fault_ended(f, CALL_MEND, 0, rc);
 }
 
 static int f_queues(struct store *s, name_fn *fn, void *ctx)
@@ -367,12 +367,12 @@ static int f_queues(struct store *s, name_fn *fn, void *ctx)
 static int f_discard(struct store *s)
 {
 	struct fault *f = (struct fault *)s;
-	enum kind kind = due(f, CALL_DISCARD);
+	enum kind kind = fault_due(f, CALL_DISCARD);
 	int rc = 0;
 
 	if (kind == KIND_NONE || kind == KIND_LOST)
 		rc = f->inner->ops->discard(f->inner);
-	return ended(f, CALL_DISCARD, 0, rc < 0 ? rc : fail(f, CALL_DISCARD, kind));
+	return fault_ended(f, CALL_DISCARD, 0, rc < 0 ? rc : fault_fail(f, CALL_DISCARD, kind));
 }
 
 static struct store_counts *f_counts(struct store *s)
@@ -417,7 +417,7 @@ int fault_open(struct store **out, struct str uri, const struct store_env *env)
 		rc = check_due(f, CALL_OPEN);
 	if (!rc)
 		rc = store_open(&f->inner, str_c(f->uri), env);
-	ended(f, CALL_OPEN, 0, rc);
+	fault_ended(f, CALL_OPEN, 0, rc);
 	if (rc) {
 		free(f->uri);
 		free(f);

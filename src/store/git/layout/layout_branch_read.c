@@ -79,7 +79,7 @@ static bool is_queue(const struct look *l)
 	       is_kind(git_tree_entry_byname(l->top, GIT_TASKS), GIT_OBJECT_TREE);
 }
 
-static int foreign(struct look *l)
+static int git_branch_read_foreign(struct look *l)
 {
 	return store_fail(&l->s->base.env, STORE_FOREIGN,
 			  "use another branch: pawl init --store git:REMOTE#BRANCH makes one",
@@ -165,7 +165,7 @@ static void head_bad(struct look *l, struct git_head *h, struct str file, size_t
 	mem_queue_drop(&l->s->view.q, h->key);
 }
 
-static bool taken(const struct look *l, struct str key)
+static bool git_branch_read_taken(const struct look *l, struct str key)
 {
 	const struct git_head *h = git_head(&l->s->view, key);
 
@@ -179,7 +179,7 @@ static void file_bad(struct look *l, struct str folder, struct str name, const g
 	struct str file = arena_printf(&l->a, "%.*s/%.*s", STRF(folder), STRF(name));
 	struct str id = task_md_id(name), key = task_key(&l->a, id);
 
-	if (taken(l, key))
+	if (git_branch_read_taken(l, key))
 		key = arena_printf(&l->a, "task/%.*s", STRF(name));
 	head_bad(l, head_begin(l, key, file, oid), file, line, why);
 }
@@ -238,7 +238,7 @@ static void task_load(struct look *l, struct str name, const git_oid *oid)
 	}
 	file = arena_printf(&l->a, "%s/%.*s", GIT_TASKS, STRF(name));
 	key = task_key(&l->a, r.task.id);
-	if (taken(l, key)) {
+	if (git_branch_read_taken(l, key)) {
 		file_bad(
 			l, STR(GIT_TASKS), name, oid, 0,
 			arena_printf(&l->a, "another file is also the task %.*s", STRF(r.task.id)));
@@ -286,7 +286,8 @@ static void see_other(struct look *l, struct str name, const git_oid *oid)
 		h->seen = l->s->view.look;
 		return;
 	}
-	if (read_blob(l, oid, &text) || !git_record_read(text, &r, &l->a) || taken(l, r.key)) {
+	if (read_blob(l, oid, &text) || !git_record_read(text, &r, &l->a) ||
+	    git_branch_read_taken(l, r.key)) {
 		file_bad(l, STR(GIT_OWN), name, oid, 0, STR("it is not a record of pawl"));
 		return;
 	}
@@ -337,7 +338,7 @@ static void set_counts(struct look *l, struct git_head *h, const struct task *c)
 
 /* A person who edits a file does not update the counts of the tasks that wait for it. It is unknown whether an
  * unreadable task is Done, so it counts as open. */
-static void recount(struct look *l)
+static void git_branch_read_recount(struct look *l)
 {
 	const struct git_view *v = &l->s->view;
 	struct recount c = { .rules = l->s->base.env.rules };
@@ -374,7 +375,7 @@ static int look_at(struct look *l, const git_oid *tip)
 	int rc = open_tip(l, tip);
 
 	if (rc == 0 && !is_queue(l))
-		rc = foreign(l);
+		rc = git_branch_read_foreign(l);
 	if (rc)
 		return rc;
 	know(l);
@@ -384,7 +385,7 @@ static int look_at(struct look *l, const git_oid *tip)
 	if (rc == 0)
 		rc = see_folder(l, GIT_OWN, see_other);
 	git_view_prune(v);
-	recount(l);
+	git_branch_read_recount(l);
 	v->base = *tip;
 	v->base_tree = *git_tree_id(l->top);
 	return rc;

@@ -89,7 +89,7 @@ static int ids_look(struct git *s)
 	return rc;
 }
 
-static const char *subject(int64_t n, struct arena *a)
+static const char *git_ids_subject(int64_t n, struct arena *a)
 {
 	return arena_printf(a, "the next id is t%lld", (long long)n + 1).p;
 }
@@ -111,10 +111,10 @@ static int write_number(struct git_set *w, int64_t n)
 	git_treebuilder_free(b);
 	git_tree_free(top);
 	return rc ? git_fail(s, STORE_IO, "cannot write the branch")
-		  : git_tip_move(w, &tree, subject(n, &w->a), n);
+		  : git_tip_move(w, &tree, git_ids_subject(n, &w->a), n);
 }
 
-static int refuse(struct git *s)
+static int git_ids_refuse(struct git *s)
 {
 	return store_fail(
 		&s->base.env, STORE_UNSUPPORTED,
@@ -129,7 +129,7 @@ static int ids_commit(struct git_set *w)
 	git_set_states(w);
 	if (w->n != 1 || !str_eq(w->steps[0].key, COUNTER) || !w->steps[0].rec ||
 	    !str_to_i64(w->steps[0].rec->hot, &n))
-		return refuse(w->s);
+		return git_ids_refuse(w->s);
 	return write_number(w, n);
 }
 
@@ -147,7 +147,7 @@ static int ids_make(struct git *s)
 	}
 	if (rc == 0)
 		rc = git_tip_make(s, GIT_NEXT_ID, arena_printf(&a, "%lld\n", (long long)most + 1),
-				  subject(most, &a), most);
+				  git_ids_subject(most, &a), most);
 	arena_free(&a);
 	return rc;
 }

@@ -59,7 +59,8 @@ static struct git_item *item_of(struct look *l, struct str id)
 }
 
 /* An unreadable lock still counts as a lock: somebody holds it. */
-static void unreadable(struct look *l, struct git_item *it, const struct yaml_fault *fault)
+static void git_locks_read_unreadable(struct look *l, struct git_item *it,
+				      const struct yaml_fault *fault)
 {
 	struct str at = fault->line ? arena_printf(l->a, ":%zu", fault->line) : STR("");
 
@@ -115,7 +116,7 @@ static void see_lock(struct look *l, const git_tree_entry *e)
 	it->oid = *git_tree_entry_id(e);
 	it->name = arena_str(l->a, name);
 	if (read_lock(l, it, &f, &fault))
-		unreadable(l, it, &fault);
+		git_locks_read_unreadable(l, it, &fault);
 	else
 		lay_over(l, it, &f);
 }
@@ -123,7 +124,7 @@ static void see_lock(struct look *l, const git_tree_entry *e)
 /* --- tasks -------------------------------------------------------------------------------------- */
 
 /* The holder works on the task, unless its lock is a manual one. */
-static void settle(const struct look *l, struct git_item *it)
+static void git_locks_read_settle(const struct look *l, struct git_item *it)
 {
 	struct task *t = &it->task;
 	const struct lock *lock = &t->lock;
@@ -140,7 +141,7 @@ static void settle(const struct look *l, struct git_item *it)
 		t->status = IN_PROGRESS;
 }
 
-static void recount(const struct store_rules *rules, struct git_worktree *w)
+static void git_locks_read_recount(const struct store_rules *rules, struct git_worktree *w)
 {
 	struct recount c = { .rules = rules };
 	struct arena a = { 0 };
@@ -204,10 +205,10 @@ static void put_all(struct look *l)
 	struct arena a = { 0 };
 
 	for (size_t i = 0; i < w->n_items; i++)
-		settle(l, &w->items[i]);
+		git_locks_read_settle(l, &w->items[i]);
 	if (w->n_items > 1)
 		qsort(w->items, w->n_items, sizeof(*w->items), item_cmp);
-	recount(l->s->base.env.rules, w);
+	git_locks_read_recount(l->s->base.env.rules, w);
 	for (size_t i = 0; i < w->n_items; i++)
 		git_item_put(l->s, &w->items[i], &a);
 	arena_free(&a);

@@ -17,7 +17,7 @@ static bool lively(const struct record *r)
 	return r->ix.lane != LANE_NONE || r->ix.holder.n;
 }
 
-static void place(struct git_set *w, struct git_step *p, size_t *n_refs)
+static void git_refs_place(struct git_set *w, struct git_step *p, size_t *n_refs)
 {
 	if (!is_task(p->key))
 		p->to_base = true;
@@ -41,7 +41,7 @@ static void place_all(struct git_set *w)
 			continue;
 		if (p->rec->body.n)
 			git_oid_fromraw(&p->tree, (const unsigned char *)p->rec->body.p);
-		place(w, p, &n_refs);
+		git_refs_place(w, p, &n_refs);
 	}
 }
 
@@ -95,7 +95,7 @@ static bool has_ref(const struct git_step *p)
 }
 
 /* Plans the moves before the commits exist: `to` is filled in later. */
-static void plan(struct git_set *w)
+static void git_refs_plan(struct git_set *w)
 {
 	for (size_t i = 0; i < w->n; i++) {
 		struct git_step *p = &w->steps[i];
@@ -262,7 +262,7 @@ static void add_guards(struct git_set *w)
 
 /* --- the whole change --------------------------------------------------------------------------- */
 
-static int settle(struct git *s)
+static int git_refs_settle(struct git *s)
 {
 	struct git_view *v = &s->view;
 	int rc = 0;
@@ -286,7 +286,7 @@ static int refs_ready(struct git *s)
 			git_memo_doubt(s);
 			continue;
 		}
-		rc = settle(s);
+		rc = git_refs_settle(s);
 		if (rc < 0)
 			return rc;
 	}
@@ -327,7 +327,7 @@ static int refs_commit(struct git_set *w)
 	git_set_states(w);
 	git_set_lines(w);
 	place_all(w);
-	plan(w);
+	git_refs_plan(w);
 	if (!w->n_moves || w->s->base.env.trial)
 		return 0;
 	rc = write_commits(w);
@@ -421,7 +421,7 @@ static int refs_body_get(struct git *s, struct record *r, struct arena *a)
 }
 
 /* The commits of a task hold all of its log lines, unless an earlier task had the same id. */
-static const struct git_head *alone(struct git *s, struct str key)
+static const struct git_head *git_refs_alone(struct git *s, struct str key)
 {
 	struct arena a = { 0 };
 	struct str id = key;
@@ -435,7 +435,7 @@ static const struct git_head *alone(struct git *s, struct str key)
 static bool refs_roots(struct git *s, struct str key, git_root_fn *fn, void *ctx)
 {
 	const struct git_view *v = &s->view;
-	const struct git_head *h = alone(s, key);
+	const struct git_head *h = git_refs_alone(s, key);
 
 	if (h) {
 		fn(ctx, &h->oid);

@@ -44,7 +44,7 @@ static void keep_moves(struct git_view *v, const struct git_state *st, struct gi
 	}
 }
 
-static bool fits(const struct git_head *h, const struct git_state *st)
+static bool git_refs_read_fits(const struct git_head *h, const struct git_state *st)
 {
 	return st->has_rec && str_eq(st->rec.key, h->key);
 }
@@ -58,9 +58,10 @@ static void head_load(struct look *l, struct git_head *h)
 	struct git_state st;
 
 	h->recalled = git_memo_recall(l->s, &h->oid, &st, &a);
-	if (h->recalled && !fits(h, &st))
+	if (h->recalled && !git_refs_read_fits(h, &st))
 		h->recalled = 0;
-	h->bad = !h->recalled && (git_commit_read(l->s, &h->oid, &st, &a) || !fits(h, &st));
+	h->bad = !h->recalled &&
+		 (git_commit_read(l->s, &h->oid, &st, &a) || !git_refs_read_fits(h, &st));
 	h->older = !h->recalled && !h->bad && st.older;
 	h->bad |= h->older;
 	if (!h->recalled && !h->bad)

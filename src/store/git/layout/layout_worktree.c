@@ -20,7 +20,7 @@
 
 /* --- places ------------------------------------------------------------------------------------- */
 
-static char *param(const struct uri *uri, const char *name, const char *otherwise)
+static char *git_worktree_param(const struct uri *uri, const char *name, const char *otherwise)
 {
 	struct arena a = { 0 };
 	struct str said = uri_param(uri, name);
@@ -35,9 +35,9 @@ static char *param(const struct uri *uri, const char *name, const char *otherwis
 void git_worktree_open(struct git *s, const struct uri *uri)
 {
 	s->worktree = mem_alloc(sizeof(*s->worktree));
-	*s->worktree =
-		(struct git_worktree){ .tasks = param(uri, "tasks", "aitasks"),
-				       .archived = param(uri, "archived", "aitasks/archived") };
+	*s->worktree = (struct git_worktree){ .tasks = git_worktree_param(uri, "tasks", "aitasks"),
+					      .archived = git_worktree_param(uri, "archived",
+									     "aitasks/archived") };
 }
 
 /* Searches for the worktree only when tasks are read from it. */

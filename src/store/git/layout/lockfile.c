@@ -44,7 +44,7 @@ bool git_lockfile_named(struct arena *a, struct str name, struct str *id)
 
 /* --- writing ------------------------------------------------------------------------------------ */
 
-static void add(struct buf *out, const char *key, json_t *v)
+static void git_lockfile_add(struct buf *out, const char *key, json_t *v)
 {
 	yaml_add(out, str_c(key), v);
 	json_decref(v);
@@ -53,13 +53,13 @@ static void add(struct buf *out, const char *key, json_t *v)
 static void add_text(struct buf *out, const char *key, struct str s)
 {
 	if (s.n)
-		add(out, key, json_stringn(s.p, s.n));
+		git_lockfile_add(out, key, json_stringn(s.p, s.n));
 }
 
 static void add_number(struct buf *out, const char *key, int64_t n)
 {
 	if (n)
-		add(out, key, json_integer(n));
+		git_lockfile_add(out, key, json_integer(n));
 }
 
 static void add_time(struct buf *out, const char *key, int64_t ms, struct arena *a)
@@ -84,7 +84,7 @@ static void add_id(struct buf *out, struct str id)
 	int64_t n;
 
 	if (is_numbered(id) && str_to_i64(str_n(id.p + 1, id.n - 1), &n))
-		add(out, "task_id", json_integer(n));
+		git_lockfile_add(out, "task_id", json_integer(n));
 	else if (is_numbered(id))
 		add_text(out, "task_id", str_n(id.p + 1, id.n - 1));
 	else
@@ -135,7 +135,7 @@ struct reading {
 	int64_t locked_at;
 };
 
-static int refuse(struct reading *r, size_t line, const char *text)
+static int git_lockfile_refuse(struct reading *r, size_t line, const char *text)
 {
 	*r->fault = (struct yaml_fault){ line, str_c(text) };
 	return -EBADMSG;
@@ -202,23 +202,23 @@ static int set_key(void *ctx, struct str key, json_t *v, size_t line)
 
 	if ((text || time || str_is(key, "token_sha256")) && !json_is_string(v) &&
 	    !json_is_integer(v))
-		return refuse(r, line, "not a text");
+		return git_lockfile_refuse(r, line, "not a text");
 	if (text)
 		*text = text_of(v, r->a);
 	if (number && !json_is_integer(v))
-		return refuse(r, line, "not a number");
+		return git_lockfile_refuse(r, line, "not a number");
 	if (number)
 		*number = json_integer_value(v);
 	if (time && !when_parse(text_of(v, r->a), time))
-		return refuse(r, line, "not a time");
+		return git_lockfile_refuse(r, line, "not a time");
 	if (str_is(key, "token_sha256") && !hex_bytes(text_of(v, r->a), &r->out->lock.token, r->a))
-		return refuse(r, line, "not a hash");
+		return git_lockfile_refuse(r, line, "not a hash");
 	return 0;
 }
 
 /* These keys decide who holds a lock, so a damaged line with one of them makes the file unreadable. Other
  * damaged lines are ignored. */
-static bool decides(struct str key)
+static bool git_lockfile_decides(struct str key)
 {
 	return str_is(key, "token_sha256") || str_is(key, "expires_at") || str_is(key, "fence") ||
 	       str_is(key, "clock") || str_is(key, "locked_by");
@@ -243,7 +243,7 @@ static int read_lines(struct str text, struct reading *r)
 			return -EBADMSG;
 		seen.v = arena_grow(r->a, seen.v, seen.n, sizeof(*seen.v));
 		seen.v[seen.n++] = key;
-		if (yaml_read(line, set_key, &one, &fault, r->a) && decides(key))
+		if (yaml_read(line, set_key, &one, &fault, r->a) && git_lockfile_decides(key))
 			rc = -EBADMSG;
 	}
 	r->locked_at = one.locked_at;
@@ -257,14 +257,14 @@ int git_lockfile_read(struct str text, struct str id, struct git_lockfile *out,
 
 	*out = (struct git_lockfile){ .id = id };
 	if (text.n > LOCKFILE_MAX)
-		return refuse(&r, 1, "it is too large");
+		return git_lockfile_refuse(&r, 1, "it is too large");
 	if (yaml_read(text, set_key, &r, fault, a)) {
 		*out = (struct git_lockfile){ .id = id };
 		if (read_lines(text, &r) || !out->lock.holder.n)
 			return -EBADMSG;
 	}
 	if (!out->lock.holder.n)
-		return refuse(&r, 1, "it does not name the holder (locked_by)");
+		return git_lockfile_refuse(&r, 1, "it does not name the holder (locked_by)");
 	if (!out->lock.acquired_at)
 		out->lock.acquired_at = r.locked_at;
 	out->lock.foreign = !out->lock.token.n;

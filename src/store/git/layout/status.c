@@ -55,13 +55,14 @@ static struct place status_at(struct str text)
 	return (struct place){ 0, 0 }; /* without an end it is not front matter */
 }
 
-static struct str replaced(struct str text, struct place p, const char *value, struct arena *a)
+static struct str git_status_replaced(struct str text, struct place p, const char *value,
+				      struct arena *a)
 {
 	return arena_printf(a, "%.*s%s%s%.*s", (int)p.at, text.p, p.n ? "" : " ", value,
 			    (int)(text.n - p.at - p.n), text.p + p.at + p.n);
 }
 
-static struct str unquoted(struct str s)
+static struct str git_status_unquoted(struct str s)
 {
 	if (s.n > 1 && (s.p[0] == '"' || s.p[0] == '\'') && s.p[s.n - 1] == s.p[0])
 		return str_n(s.p + 1, s.n - 2);
@@ -72,9 +73,9 @@ struct str git_status_known(struct str text, struct arena *a)
 {
 	struct place p = status_at(text);
 
-	if (!p.at || status_parse(unquoted(str_n(text.p + p.at, p.n))))
+	if (!p.at || status_parse(git_status_unquoted(str_n(text.p + p.at, p.n))))
 		return text;
-	return replaced(text, p, status_name(BACKLOG), a);
+	return git_status_replaced(text, p, status_name(BACKLOG), a);
 }
 
 /* --- writing a status --------------------------------------------------------------------------- */
@@ -126,7 +127,8 @@ int git_status_begin(struct git *s, const struct git_file *f, const char *status
 					       token_make(a).p));
 	dir = git_folder_open(s->worktree, git_folder_of(f->path));
 	rc = dir < 0 ? -errno
-		     : write_temp(dir, out->temp, replaced(text, p, status, a), st.st_mode);
+		     : write_temp(dir, out->temp, git_status_replaced(text, p, status, a),
+				  st.st_mode);
 	if (dir >= 0)
 		close(dir);
 	if (rc) {

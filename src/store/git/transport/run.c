@@ -46,7 +46,7 @@ static bool is_kept(const char *var)
 	return true;
 }
 
-static char **environment(struct arena *a)
+static char **git_run_environment(struct arena *a)
 {
 	/* an empty GIT_ASKPASS overrides core.askPass, and is not called */
 	static char *const own[] = { "GIT_TERMINAL_PROMPT=0",
@@ -118,13 +118,13 @@ int git_start(struct git_args *g, int in, int out, int err, pid_t *pid)
 	posix_spawnattr_setsigmask(&attr, &none);
 	/* no terminal to ask at, and a process group that can be killed as a whole */
 	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK);
-	rc = posix_spawnp(pid, argv[0], &files, &attr, argv, environment(&g->a));
+	rc = posix_spawnp(pid, argv[0], &files, &attr, argv, git_run_environment(&g->a));
 	posix_spawnattr_destroy(&attr);
 	posix_spawn_file_actions_destroy(&files);
 	return -rc;
 }
 
-static int result(pid_t pid)
+static int git_run_result(pid_t pid)
 {
 	int status;
 
@@ -154,7 +154,7 @@ int git_run(struct git_args *g, int64_t timeout_ms, struct str *text)
 	if (!done)
 		kill(-pid, SIGKILL);
 	close(ends[0]);
-	rc = result(pid);
+	rc = git_run_result(pid);
 	*text = arena_str(&g->a, buf_str(&out));
 	buf_free(&out);
 	return done ? rc : -ETIMEDOUT;

@@ -278,7 +278,7 @@ static bool is_there(struct git *s, const struct held *h, struct arena *a)
 	return git_oid_equal(&now, &h->move->old);
 }
 
-static int hold(struct git *s, struct held *h, struct arena *a)
+static int git_path_hold(struct git *s, struct held *h, struct arena *a)
 {
 	int rc = write_own(s, h);
 
@@ -295,7 +295,7 @@ static int hold(struct git *s, struct held *h, struct arena *a)
 	return is_there(s, h, a) ? 0 : 1;
 }
 
-static void unlock(struct git *s, struct held *h)
+static void git_path_unlock(struct git *s, struct held *h)
 {
 	if (h->locked)
 		unlinkat(h->dir, h->lock, 0);
@@ -306,7 +306,7 @@ static void unlock(struct git *s, struct held *h)
 
 static void let_go(struct git *s, struct held *h)
 {
-	unlock(s, h);
+	git_path_unlock(s, h);
 	close_folder(h);
 }
 
@@ -401,7 +401,7 @@ static int drop_packed(struct git *s, const struct held *h, struct arena *a)
 
 /* --- moving ------------------------------------------------------------------------------------- */
 
-static int apply(struct git *s, struct held *h, struct arena *a)
+static int git_path_apply(struct git *s, struct held *h, struct arena *a)
 {
 	const struct git_move *m = h->move;
 	int rc = 0;
@@ -412,7 +412,7 @@ static int apply(struct git *s, struct held *h, struct arena *a)
 		rc = drop_packed(s, h, a);
 		if (rc == 0 && unlinkat(h->dir, h->ref, 0) && errno != ENOENT)
 			rc = -errno;
-		unlock(s, h);
+		git_path_unlock(s, h);
 		if (rc == 0)
 			rc = sync_folder(s, h);
 	} else if (renameat(h->dir, h->lock, h->dir, h->ref)) {
@@ -434,10 +434,10 @@ static int path_push(struct git *s, const struct git_move *moves, size_t n)
 	for (i = 0; rc == 0 && i < n; i++) {
 		taken++;
 		held[i] = held_ref(s, &moves[i], &a);
-		rc = hold(s, &held[i], &a);
+		rc = git_path_hold(s, &held[i], &a);
 	}
 	for (i = 0; rc == 0 && i < n; i++) {
-		rc = apply(s, &held[i], &a);
+		rc = git_path_apply(s, &held[i], &a);
 		if (rc < 0)
 			s->base.env.err->applied = '?';
 	}

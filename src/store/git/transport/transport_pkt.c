@@ -26,7 +26,7 @@ void git_conn_init(struct git_conn *c, int64_t timeout_ms)
 
 /* --- waiting ------------------------------------------------------------------------------------ */
 
-static void hear(struct git_conn *c)
+static void git_pkt_hear(struct git_conn *c)
 {
 	char part[4096];
 	ssize_t n = read(c->err, part, sizeof(part));
@@ -53,7 +53,7 @@ static int await(struct git_conn *c, short what)
 		if (poll(p, 2, (int)(left < 60000 ? left : 60000)) <= 0)
 			continue;
 		if (p[1].revents)
-			hear(c);
+			git_pkt_hear(c);
 		if (p[0].revents)
 			return 0;
 	}
@@ -62,7 +62,7 @@ static int await(struct git_conn *c, short what)
 /* --- bytes -------------------------------------------------------------------------------------- */
 
 /* 0, or PKT_END if the other side has closed. */
-static int fill(struct git_conn *c)
+static int git_pkt_fill(struct git_conn *c)
 {
 	char part[PART];
 	ssize_t n;
@@ -84,18 +84,18 @@ static int fill(struct git_conn *c)
 	return c->in.full ? -EPROTO : 0;
 }
 
-static int need(struct git_conn *c, size_t n)
+static int git_pkt_need(struct git_conn *c, size_t n)
 {
 	int rc = 0;
 
 	while (rc == 0 && c->in.n - c->at < n)
-		rc = fill(c);
+		rc = git_pkt_fill(c);
 	return rc;
 }
 
 int git_conn_read(struct git_conn *c, struct str *bytes)
 {
-	int rc = need(c, 1);
+	int rc = git_pkt_need(c, 1);
 
 	if (rc)
 		return rc;
@@ -106,7 +106,7 @@ int git_conn_read(struct git_conn *c, struct str *bytes)
 
 bool git_conn_begins(struct git_conn *c, struct str bytes)
 {
-	return need(c, bytes.n) == 0 && memcmp(c->in.p + c->at, bytes.p, bytes.n) == 0;
+	return git_pkt_need(c, bytes.n) == 0 && memcmp(c->in.p + c->at, bytes.p, bytes.n) == 0;
 }
 
 int git_conn_send(struct git_conn *c, struct str bytes)
@@ -153,7 +153,7 @@ static int length_of(const char *p)
 
 int git_pkt_read(struct git_conn *c, struct str *line)
 {
-	int rc = need(c, 4), n;
+	int rc = git_pkt_need(c, 4), n;
 
 	if (rc)
 		return rc == PKT_END && c->in.n > c->at ? -EPROTO : rc;
@@ -164,7 +164,7 @@ int git_pkt_read(struct git_conn *c, struct str *line)
 	}
 	if (n < 4)
 		return -EPROTO;
-	rc = need(c, (size_t)n);
+	rc = git_pkt_need(c, (size_t)n);
 	if (rc)
 		return rc == PKT_END ? -EPIPE : rc;
 	*line = str_n(c->in.p + c->at + 4, (size_t)n - 4);
@@ -210,7 +210,7 @@ struct str git_conn_said(struct git_conn *c)
 
 	/* the last message may arrive a little after the program has hung up */
 	while (c->err >= 0 && poll(&p, 1, 200) > 0) {
-		hear(c);
+		git_pkt_hear(c);
 		p.fd = c->err;
 	}
 	return git_last_line(buf_str(&c->said));

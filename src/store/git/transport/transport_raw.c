@@ -44,7 +44,7 @@ int64_t git_net_ms(const struct git *s)
 
 /* --- programs that are still running ------------------------------------------------------------ */
 
-static void leave(pid_t pid)
+static void git_raw_leave(pid_t pid)
 {
 	size_t kept = 0;
 
@@ -64,12 +64,12 @@ static void hang_up(struct git_conn *c)
 	pid_t pid = git_conn_close(c);
 
 	if (pid)
-		leave(pid);
+		git_raw_leave(pid);
 }
 
 /* --- opening ------------------------------------------------------------------------------------ */
 
-static struct str setting(git_config *c, const char *name, struct arena *a)
+static struct str git_raw_setting(git_config *c, const char *name, struct arena *a)
 {
 	git_buf b = { 0 };
 	struct str out = { 0 };
@@ -90,9 +90,9 @@ bool git_raw_open(struct git *s)
 	git_conn_init(&r->conn, 0);
 	s->raw = r;
 	if (git_repository_config_snapshot(&c, s->repo) == 0) {
-		conf = (struct git_ssh_config){ setting(c, "core.sshcommand", &r->a),
-						setting(c, "ssh.variant", &r->a),
-						setting(c, "core.gitproxy", &r->a) };
+		conf = (struct git_ssh_config){ git_raw_setting(c, "core.sshcommand", &r->a),
+						git_raw_setting(c, "ssh.variant", &r->a),
+						git_raw_setting(c, "core.gitproxy", &r->a) };
 		git_config_free(c);
 	}
 	git_way_find(&r->way, str_c(s->url), &conf, &r->a);
@@ -138,7 +138,7 @@ void git_raw_end(struct git *s)
 	s->raw->changing = s->raw->ready = false;
 }
 
-static int made(struct git *s, int rc, const git_oid *oid)
+static int git_raw_made(struct git *s, int rc, const git_oid *oid)
 {
 	struct git_raw *r = s->raw;
 
@@ -152,12 +152,12 @@ static int made(struct git *s, int rc, const git_oid *oid)
 
 int git_object_put(struct git *s, struct str bytes, git_object_t type, git_oid *out)
 {
-	return made(s, git_odb_write(out, s->odb, str_p(bytes), bytes.n, type), out);
+	return git_raw_made(s, git_odb_write(out, s->odb, str_p(bytes), bytes.n, type), out);
 }
 
 int git_tree_put(struct git *s, git_treebuilder *t, git_oid *out)
 {
-	return made(s, git_treebuilder_write(out, t), out);
+	return git_raw_made(s, git_treebuilder_write(out, t), out);
 }
 
 /* --- the list of refs --------------------------------------------------------------------------- */
@@ -170,7 +170,7 @@ static bool has_word(struct str words, struct str word)
 	return false;
 }
 
-static int said(struct git *s, struct git_conn *c, int rc)
+static int git_raw_said(struct git *s, struct git_conn *c, int rc)
 {
 	return git_unreachable(s, rc == PKT_END ? -EPIPE : rc, git_conn_said(c));
 }
@@ -205,11 +205,11 @@ static int take_ref(struct git *s, struct str line, struct git_refs *out, struct
 	return 0;
 }
 
-static int dial(struct git *s, const char *service, struct git_conn *c)
+static int git_raw_dial(struct git *s, const char *service, struct git_conn *c)
 {
 	int rc = git_way_connect(&s->raw->way, service, git_net_ms(s), c);
 
-	return rc ? said(s, c, rc) : 0;
+	return rc ? git_raw_said(s, c, rc) : 0;
 }
 
 /* Reads the list of refs that a service sends first. */
@@ -225,15 +225,15 @@ static int listen_to(struct git *s, struct git_conn *c, struct git_refs *out, st
 			return rc;
 	}
 	if (rc != PKT_FLUSH)
-		return said(s, c, rc);
+		return git_raw_said(s, c, rc);
 	git_refs_sort(out);
 	return 0;
 }
 
-static int greet(struct git *s, const char *service, struct git_conn *c, struct git_refs *out,
-		 struct arena *a)
+static int git_raw_hello(struct git *s, const char *service, struct git_conn *c,
+			 struct git_refs *out, struct arena *a)
 {
-	int rc = dial(s, service, c);
+	int rc = git_raw_dial(s, service, c);
 
 	return rc ? rc : listen_to(s, c, out, a);
 }
@@ -247,8 +247,8 @@ static bool is_seen(const struct git_refs *seen, const struct git_ref *r)
 	return old && git_oid_equal(old, &r->oid);
 }
 
-static void ask(const struct git_refs *refs, const struct git_refs *seen, struct buf *out,
-		struct arena *a)
+static void git_raw_ask(const struct git_refs *refs, const struct git_refs *seen, struct buf *out,
+			struct arena *a)
 {
 	const char *words = " ofs-delta no-progress agent=pawl";
 	size_t haves = 0;
@@ -275,14 +275,14 @@ static void ask(const struct git_refs *refs, const struct git_refs *seen, struct
 	git_pkt_add(out, STR("done\n"));
 }
 
-static int fetch(struct git *s, struct git_conn *c, const struct git_refs *refs,
-		 const struct git_refs *seen, struct arena *a)
+static int git_raw_fetch(struct git *s, struct git_conn *c, const struct git_refs *refs,
+			 const struct git_refs *seen, struct arena *a)
 {
 	struct buf b = BUF_MAX(SEND_MAX);
 	struct str line;
 	int rc;
 
-	ask(refs, seen, &b, a);
+	git_raw_ask(refs, seen, &b, a);
 	rc = git_conn_send(c, buf_str(&b));
 	buf_free(&b);
 	while (rc == 0 && !git_conn_begins(c, STR("PACK"))) {
@@ -291,13 +291,13 @@ static int fetch(struct git *s, struct git_conn *c, const struct git_refs *refs,
 			return git_unreachable(s, 1, line);
 	}
 	if (rc)
-		return said(s, c, rc);
+		return git_raw_said(s, c, rc);
 	rc = git_pack_take(s, c);
 	if (rc == -EIO)
 		return git_fail(s, STORE_IO, "cannot store the fetched objects");
 	if (rc == -EBADMSG)
 		return git_unreachable(s, 1, STR("the pack that it sent is incomplete"));
-	return rc ? said(s, c, rc) : 0;
+	return rc ? git_raw_said(s, c, rc) : 0;
 }
 
 static bool all_seen(const struct git_refs *refs, const struct git_refs *seen)
@@ -313,16 +313,16 @@ static int fetch_beside(struct git *s, struct git_refs *refs, const struct git_r
 			struct arena *a)
 {
 	struct git_conn c;
-	int rc = greet(s, "upload-pack", &c, refs, a);
+	int rc = git_raw_hello(s, "upload-pack", &c, refs, a);
 
 	if (rc == 0 && !all_seen(refs, seen))
-		rc = fetch(s, &c, refs, seen, a);
+		rc = git_raw_fetch(s, &c, refs, seen, a);
 	hang_up(&c);
 	return rc;
 }
 
-static void note(struct git *s, const struct git_refs *refs, const struct git_refs *seen,
-		 struct arena *a)
+static void git_raw_note(struct git *s, const struct git_refs *refs, const struct git_refs *seen,
+			 struct arena *a)
 {
 	struct git_move *m = arena_array(a, struct git_move, refs->n + seen->n);
 	size_t n = 0;
@@ -351,17 +351,17 @@ int git_raw_list(struct git *s, struct git_refs *out, struct arena *a)
 
 	hang_up(&r->conn);
 	r->ready = false;
-	rc = dial(s, r->changing ? "receive-pack" : "upload-pack", &r->conn);
+	rc = git_raw_dial(s, r->changing ? "receive-pack" : "upload-pack", &r->conn);
 	if (rc == 0)
 		rc = git_seen_list(s, &seen, a); /* while the service starts */
 	if (rc == 0)
 		rc = listen_to(s, &r->conn, out, a);
 	if (rc == 0 && !all_seen(out, &seen))
 		rc = r->changing ? fetch_beside(s, out, &seen, a)
-				 : fetch(s, &r->conn, out, &seen, a);
+				 : git_raw_fetch(s, &r->conn, out, &seen, a);
 	if (rc == 0 && git_ref_find(out, git_main_ref(s)))
 		/* else keep the last known refs: they are the only way to restore the queue */
-		note(s, out, &seen, a);
+		git_raw_note(s, out, &seen, a);
 	r->ready = rc == 0 && r->changing;
 	if (!r->ready)
 		hang_up(&r->conn);
@@ -402,7 +402,7 @@ bool git_is_late(struct str reason)
 	       str_is(reason, "failed to update ref") || str_starts(reason, STR("failed to lock"));
 }
 
-static enum git_pushed refusal(struct str reason)
+static enum git_pushed git_raw_refusal(struct str reason)
 {
 	if (git_is_late(reason))
 		return PUSH_LATE;
@@ -420,7 +420,7 @@ static enum git_pushed read_report(struct git_conn *c, size_t n, struct str *why
 	while ((rc = git_pkt_read(c, &line)) == PKT_LINE) {
 		if (str_cut_prefix(&line, STR("ng "))) {
 			(void)str_cut(&line, ' ');
-			how = refusal(line);
+			how = git_raw_refusal(line);
 			*why = arena_str(a, line);
 		} else if (str_cut_prefix(&line, STR("unpack ")) && !str_is(line, "ok")) {
 			*why = arena_str(a, line);
@@ -455,7 +455,8 @@ static int send_all(struct git *s, const struct git_move *moves, size_t n, bool 
 }
 
 /* If the server's disk is full, the program's stderr says more than its report. */
-static void explain(struct git_conn *c, enum git_pushed how, struct str *why, struct arena *a)
+static void git_raw_explain(struct git_conn *c, enum git_pushed how, struct str *why,
+			    struct arena *a)
 {
 	struct str last = git_conn_said(c), full = git_full_line(buf_str(&c->said));
 
@@ -470,7 +471,7 @@ enum git_pushed git_raw_push(struct git *s, const struct git_move *moves, size_t
 	enum git_pushed how = PUSH_UNKNOWN;
 	struct git_refs refs;
 
-	if (!r->ready && greet(s, "receive-pack", &r->conn, &refs, a)) {
+	if (!r->ready && git_raw_hello(s, "receive-pack", &r->conn, &refs, a)) {
 		*why = arena_str(a, str_c(s->base.env.err->text));
 	} else if (atomic && !r->atomic) {
 		how = PUSH_ONE_ONLY;
@@ -483,7 +484,7 @@ enum git_pushed git_raw_push(struct git *s, const struct git_move *moves, size_t
 		if (rc == 0 || rc == -EPIPE)
 			how = read_report(&r->conn, n, why, a);
 		if (how == PUSH_UNKNOWN || how == PUSH_DECLINED)
-			explain(&r->conn, how, why, a);
+			git_raw_explain(&r->conn, how, why, a);
 	}
 	r->ready = false;
 	hang_up(&r->conn);

@@ -200,7 +200,7 @@ static struct str refspec(struct git *s, struct arena *a)
 			    s->seen, STRF(only), only.p[only.n]);
 }
 
-static int fetch(struct git *s)
+static int git_wire_fetch(struct git *s)
 {
 	struct git_args g;
 	struct str text = { 0 };
@@ -245,7 +245,7 @@ static int wire_list(struct git *s, struct git_refs *out, struct arena *a)
 	rc = lock_seen(s);
 	if (rc)
 		return rc;
-	rc = fetch(s);
+	rc = git_wire_fetch(s);
 	if (rc == 0)
 		rc = git_seen_list(s, out, a);
 	gate_unlock(&s->gate);
@@ -320,7 +320,7 @@ static enum git_pushed push_by_git(struct git *s, const struct git_move *moves, 
 }
 
 /* Is `ours` an ancestor of `now`? */
-static bool behind(struct git *s, const git_oid *now, const git_oid *ours)
+static bool git_wire_behind(struct git *s, const git_oid *now, const git_oid *ours)
 {
 	struct arena a = { 0 };
 	git_oid at = *now;
@@ -352,7 +352,8 @@ static int look_again(struct git *s, const struct git_move *moves, size_t n)
 		if (git_oid_is_zero(&moves[0].to))
 			rc = first ? ALL_AS_BEFORE : IT_IS_THERE;
 		else
-			rc = first && behind(s, first, &moves[0].to) ? IT_IS_THERE : ALL_AS_BEFORE;
+			rc = first && git_wire_behind(s, first, &moves[0].to) ? IT_IS_THERE
+									      : ALL_AS_BEFORE;
 	}
 	for (size_t i = 0; rc == ALL_AS_BEFORE && i < n; i++) {
 		const git_oid *now = git_ref_find(&refs, moves[i].name);
@@ -371,7 +372,7 @@ struct sending {
 	bool unsure; /* an answer was lost */
 };
 
-static int declined(struct git *s, const struct sending *p)
+static int git_wire_declined(struct git *s, const struct sending *p)
 {
 	struct str why = p->why;
 
@@ -429,7 +430,7 @@ static int push_once(struct git *s, const struct git_move *moves, size_t n, stru
 	if (rc != ALL_AS_BEFORE)
 		return rc;
 	if (how == PUSH_DECLINED && !p->unsure)
-		return declined(s, p);
+		return git_wire_declined(s, p);
 	p->unsure = true;
 	rc = pause_a_little(s, p);
 	return rc < 0 ? rc : 2;
