@@ -64,7 +64,7 @@ static void source_free(struct http_server *s, struct http_party *party)
 	free(o);
 }
 
-static void join(struct conn *c, struct http_party *party, bool authenticated)
+static void http_admit_join(struct conn *c, struct http_party *party, bool authenticated)
 {
 	struct conn **list = authenticated ? &c->s->authenticated : &c->s->unauthenticated;
 
@@ -117,7 +117,8 @@ static bool is_better_victim(const struct conn *c, const struct conn *best)
 
 /* The connection of the largest party that loses least, the oldest of these. The list begins with the newest one. `only`:
  * of this party; NULL: of all. Connections that would lose more than `most` are left out. */
-static struct conn *victim(struct conn *list, const struct http_party *only, enum loss most)
+static struct conn *http_admit_victim(struct conn *list, const struct http_party *only,
+				      enum loss most)
 {
 	struct conn *best = NULL;
 
@@ -131,17 +132,17 @@ static struct conn *victim(struct conn *list, const struct http_party *only, enu
 /* The connection that a new one of the caller replaces. NULL: the caller has as many as anybody, and all of them are busy. */
 static struct conn *victim_for(const struct http_server *s, const struct http_party *caller)
 {
-	struct conn *c = victim(s->authenticated, NULL, LOSS_ANSWER);
+	struct conn *c = http_admit_victim(s->authenticated, NULL, LOSS_ANSWER);
 
 	if (c && c->party->connections > caller->connections + 1)
 		return c;
-	c = victim(s->authenticated, NULL, LOSS_NONE);
+	c = http_admit_victim(s->authenticated, NULL, LOSS_NONE);
 	return c && (c->party == caller || c->party->connections > caller->connections)
 		       ? c
-		       : victim(s->authenticated, caller, LOSS_NONE);
+		       : http_admit_victim(s->authenticated, caller, LOSS_NONE);
 }
 
-static void evict(struct conn *c)
+static void http_admit_evict(struct conn *c)
 {
 	c->s->count.evicted++;
 	conn_close(c);
@@ -152,11 +153,11 @@ void admit_new(struct conn *c)
 	struct http_server *s = c->s;
 	const struct http_limits *l = &s->options.limits;
 
-	join(c, source_party(c), false);
+	http_admit_join(c, source_party(c), false);
 	if (l->per_address_max && !c->local && c->party->connections > l->per_address_max)
-		evict(victim(s->unauthenticated, c->party, LOSS_NONE));
+		http_admit_evict(http_admit_victim(s->unauthenticated, c->party, LOSS_NONE));
 	else if (s->count.unauthenticated > l->unauthenticated_max)
-		evict(victim(s->unauthenticated, NULL, LOSS_NONE));
+		http_admit_evict(http_admit_victim(s->unauthenticated, NULL, LOSS_NONE));
 }
 
 bool admit_caller(struct conn *c, struct http_party *caller)
@@ -171,10 +172,10 @@ bool admit_caller(struct conn *c, struct http_party *caller)
 		old = victim_for(s, caller);
 		if (!old)
 			return false;
-		evict(old);
+		http_admit_evict(old);
 	}
 	admit_leave(c);
-	join(c, caller ? caller : source_party(c), caller);
+	http_admit_join(c, caller ? caller : source_party(c), caller);
 	return true;
 }
 
@@ -204,8 +205,8 @@ bool admit_room(struct http_server *s)
 	struct conn *c;
 	size_t n = 0;
 
-	while (n < ROOM && (c = victim(s->unauthenticated, NULL, LOSS_NONE))) {
-		evict(c);
+	while (n < ROOM && (c = http_admit_victim(s->unauthenticated, NULL, LOSS_NONE))) {
+		http_admit_evict(c);
 		n++;
 	}
 	return n;

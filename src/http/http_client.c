@@ -69,7 +69,7 @@ static bool parse_url(struct http_client *c, struct str url)
 	return true;
 }
 
-static char *copy(const char *text)
+static char *http_client_copy(const char *text)
 {
 	size_t n = text ? strlen(text) + 1 : 0;
 
@@ -93,8 +93,8 @@ int http_client_new(const char *url, const struct http_client_options *options,
 		c->options = *options;
 	if (!c->options.answer_max)
 		c->options.answer_max = ANSWER_MAX;
-	c->ca_file = copy(c->options.ca_file);
-	c->session_file = copy(c->options.session_file);
+	c->ca_file = http_client_copy(c->options.ca_file);
+	c->session_file = http_client_copy(c->options.session_file);
 	c->wire.session_file = c->session_file;
 	c->wire.fd = -1;
 	c->wire.stop_fd = c->options.stop_fd > 0 ? c->options.stop_fd : -1;
@@ -146,7 +146,7 @@ static void disconnect(struct http_client *c)
 }
 
 /* The call ends without an answer. */
-static enum http_fate lose(struct call *k, ssize_t result, const char *why)
+static enum http_fate http_client_lose(struct call *k, ssize_t result, const char *why)
 {
 	struct http_answer *out = k->out;
 
@@ -247,7 +247,7 @@ static ssize_t send_all(struct call *k, struct str text)
 }
 
 /* Reads once, if there are no unread bytes. > 0, or 0 at the end, or a result. */
-static ssize_t fill(struct http_client *c, int64_t deadline)
+static ssize_t http_client_fill(struct http_client *c, int64_t deadline)
 {
 	ssize_t n;
 
@@ -263,7 +263,7 @@ static ssize_t fill(struct http_client *c, int64_t deadline)
 static ssize_t parse_until(struct http_client *c, enum parse_state state, int64_t deadline)
 {
 	while (c->parse.state < state) {
-		ssize_t n = fill(c, deadline);
+		ssize_t n = http_client_fill(c, deadline);
 
 		if (n <= 0)
 			return n ? n : WIRE_FAILED;
@@ -415,7 +415,7 @@ static ssize_t prove(struct call *k)
 /* ---- a request */
 
 /* Sends the request and reads the headers of its answer. */
-static enum http_fate begin(struct call *k, struct str text)
+static enum http_fate http_client_begin(struct call *k, struct str text)
 {
 	struct http_client *c = k->c;
 	ssize_t result, read;
@@ -428,24 +428,26 @@ static enum http_fate begin(struct call *k, struct str text)
 		if (!result)
 			result = prove(k);
 		if (result)
-			return lose(k, result, "the connection ended before the request was sent");
+			return http_client_lose(k, result,
+						"the connection ended before the request was sent");
 	}
 	result = send_all(k, text);
 	if (result && !k->sent)
-		return lose(k, result, "the connection ended before the request was sent");
+		return http_client_lose(k, result,
+					"the connection ended before the request was sent");
 	if (result && result != WIRE_FAILED)
-		return lose(k, result, NULL);
+		return http_client_lose(k, result, NULL);
 	/* a server may refuse a request before it has read all of it */
 	read = read_head(k);
 	if (read)
-		return lose(k, read, read_trouble(c));
+		return http_client_lose(k, read, read_trouble(c));
 	if (result) /* the rest of the request is still unsent */
 		c->parse.keep_alive = false;
 	k->out->fate = HTTP_ANSWERED;
 	return HTTP_ANSWERED;
 }
 
-static void settle(struct http_client *c)
+static void http_client_settle(struct http_client *c)
 {
 	if (c->parse.state != PARSE_DONE || !c->parse.keep_alive)
 		disconnect(c);
@@ -453,8 +455,8 @@ static void settle(struct http_client *c)
 	c->parse.sink = NULL;
 }
 
-static enum http_fate ask(struct call *k, const char *method, const char *target, const char *type,
-			  struct http_headers extra, struct str body)
+static enum http_fate http_client_ask(struct call *k, const char *method, const char *target,
+				      const char *type, struct http_headers extra, struct str body)
 {
 	struct buf text = BUF_MAX(SIZE_MAX / 4);
 	enum http_fate fate;
@@ -466,9 +468,10 @@ static enum http_fate ask(struct call *k, const char *method, const char *target
 	if (k->c->feeding)
 		http_feed_end(k->c);
 	if (write_head(k->c, &text, method, target, type, extra, body))
-		fate = begin(k, buf_str(&text));
+		fate = http_client_begin(k, buf_str(&text));
 	else
-		fate = lose(k, WIRE_FAILED, "the request contains a control character or a space");
+		fate = http_client_lose(k, WIRE_FAILED,
+					"the request contains a control character or a space");
 	buf_free(&text);
 	return fate;
 }
@@ -480,14 +483,14 @@ enum http_fate http_call(struct http_client *c, const char *method, const char *
 	struct call k = { .c = c, .out = out, .deadline = deadline };
 	ssize_t result;
 
-	if (ask(&k, method, target, type, extra, body) != HTTP_ANSWERED)
+	if (http_client_ask(&k, method, target, type, extra, body) != HTTP_ANSWERED)
 		return out->fate;
 	result = parse_until(c, PARSE_DONE, deadline);
 	if (result)
-		return lose(&k, result, read_trouble(c));
+		return http_client_lose(&k, result, read_trouble(c));
 	copy_headers(&k, a);
 	out->body = arena_str(a, buf_str(&c->parse.body));
-	settle(c);
+	http_client_settle(c);
 	return out->fate;
 }
 
@@ -506,7 +509,7 @@ enum http_fate http_feed_start(struct http_client *c, const char *method, const 
 {
 	struct call k = { .c = c, .out = out, .deadline = deadline };
 
-	if (ask(&k, method, target, type, extra, body) != HTTP_ANSWERED)
+	if (http_client_ask(&k, method, target, type, extra, body) != HTTP_ANSWERED)
 		return out->fate;
 	copy_headers(&k, a);
 	c->parse.sink = keep_text;
@@ -562,7 +565,7 @@ int http_feed_line(struct http_client *c, size_t line_max, int64_t deadline, str
 		drop_read_text(c);
 		if (c->parse.state != PARSE_BODY || c->wire.fd < 0)
 			return -1;
-		n = fill(c, deadline);
+		n = http_client_fill(c, deadline);
 		if (n == WIRE_TIMEOUT || n == WIRE_STOPPED)
 			return -2;
 		if (n <= 0) {
@@ -586,5 +589,5 @@ void http_feed_end(struct http_client *c)
 	buf_free(&c->text);
 	c->text = BUF_MAX(SIZE_MAX / 4);
 	c->text_at = 0;
-	settle(c);
+	http_client_settle(c);
 }

@@ -11,7 +11,7 @@
 #include "base/os.h"
 #include "http/http_private.h"
 
-static const struct http_limits *limits(const struct conn *c)
+static const struct http_limits *http_conn_limits(const struct conn *c)
 {
 	return &c->s->options.limits;
 }
@@ -26,7 +26,7 @@ static void arm(struct event *e, int64_t ms)
 /* Limits the phase. Each request has three phases, so most limits are replaced long before they are due. A timer that
  * fires before that stays as it is, which saves almost every change of libevent's heap. While the machine sleeps,
  * libevent's clock stands still: a timer that should have fired by now is set again. */
-static void limit(struct conn *c, int64_t ms)
+static void http_conn_limit(struct conn *c, int64_t ms)
 {
 	int64_t now = os_boot_ms();
 
@@ -57,7 +57,7 @@ static void output_changed(struct evbuffer *out, const struct evbuffer_cb_info *
 	if (!evbuffer_get_length(out))
 		event_del(&c->stall);
 	else if (info->n_deleted || !info->orig_size)
-		arm(&c->stall, limits(c)->write_ms);
+		arm(&c->stall, http_conn_limits(c)->write_ms);
 }
 
 static void input_changed(struct evbuffer *in, const struct evbuffer_cb_info *info, void *ctx)
@@ -117,11 +117,11 @@ static void linger(struct conn *c)
 		tls_shutdown(c->bev);
 	shutdown(bufferevent_getfd(c->bev), SHUT_WR);
 	c->phase = PHASE_LINGER;
-	limit(c, limits(c)->linger_ms);
+	http_conn_limit(c, http_conn_limits(c)->linger_ms);
 	server_drained(c->s);
 }
 
-static void finish(struct conn *c)
+static void http_conn_finish(struct conn *c)
 {
 	unlimit(c);
 	c->phase = PHASE_FLUSH;
@@ -151,11 +151,11 @@ static void begin_body(struct conn *c)
 {
 	struct http_exchange *x;
 
-	c->parse.body_max = limits(c)->body_max;
+	c->parse.body_max = http_conn_limits(c)->body_max;
 	c->reuse = c->parse.keep_alive;
 	x = c->x = exchange_new(c);
 	c->phase = PHASE_BODY;
-	limit(c, limits(c)->body_ms);
+	http_conn_limit(c, http_conn_limits(c)->body_ms);
 	if (c->s->options.calls.on_head)
 		c->s->options.calls.on_head(x, c->s->options.calls.ctx);
 	if (c->dead || c->x != x || c->phase != PHASE_BODY)
@@ -176,7 +176,7 @@ static void begin_head(struct conn *c)
 	c->phase = PHASE_HEAD;
 	c->began_ms = os_boot_ms();
 	if (!c->fresh) /* the first request has the time since the connection */
-		limit(c, limits(c)->head_ms);
+		http_conn_limit(c, http_conn_limits(c)->head_ms);
 	c->fresh = false;
 }
 
@@ -202,7 +202,7 @@ static void feed(struct conn *c)
 }
 
 /* Returns true if there may be more to do. */
-static bool step(struct conn *c)
+static bool http_conn_step(struct conn *c)
 {
 	struct evbuffer *in = bufferevent_get_input(c->bev);
 
@@ -226,7 +226,7 @@ static bool step(struct conn *c)
 	if (c->phase == PHASE_BODY)
 		conn_close(c);
 	else
-		finish(c);
+		http_conn_finish(c);
 	return false;
 }
 
@@ -235,7 +235,7 @@ void conn_work(struct conn *c)
 	if (c->working)
 		return;
 	c->working = true;
-	while (!c->dead && step(c))
+	while (!c->dead && http_conn_step(c))
 		;
 	c->working = false;
 	if (c->dead)
@@ -256,7 +256,7 @@ bool conn_lacks_body(const struct conn *c)
 /* An unauthenticated connection has less time. */
 static int64_t idle_limit(const struct conn *c)
 {
-	const struct http_limits *l = limits(c);
+	const struct http_limits *l = http_conn_limits(c);
 
 	return c->authenticated || l->idle_ms < l->head_ms ? l->idle_ms : l->head_ms;
 }
@@ -269,13 +269,13 @@ void conn_answered(struct conn *c)
 	if (c->dead)
 		return;
 	if (!whole || !c->reuse || c->s->draining) {
-		finish(c);
+		http_conn_finish(c);
 		return;
 	}
 	parse_next(&c->parse);
 	c->phase = PHASE_IDLE;
 	bufferevent_setwatermark(c->bev, EV_WRITE, 0, 0);
-	limit(c, idle_limit(c));
+	http_conn_limit(c, idle_limit(c));
 	conn_work(c);
 }
 
@@ -355,7 +355,7 @@ static void on_timer(evutil_socket_t fd, short what, void *ctx)
 	if (!c->due_ms)
 		return;
 	if (left > 0) {
-		limit(c, left);
+		http_conn_limit(c, left);
 		return;
 	}
 	c->due_ms = 0;
@@ -384,7 +384,7 @@ void conn_drain(struct http_server *s)
 	for (struct conn *c = s->conns, *next; c; c = next) {
 		next = c->next;
 		if (c->phase == PHASE_IDLE)
-			finish(c);
+			http_conn_finish(c);
 	}
 }
 
@@ -430,12 +430,13 @@ static void set_options(int fd)
 	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
 }
 
-static void start(struct conn *c)
+static void http_conn_start(struct conn *c)
 {
 	struct http_server *s = c->s;
 
 	parse_init(&c->parse,
-		   (struct parse_limits){ limits(c)->head_max, limits(c)->header_count_max },
+		   (struct parse_limits){ http_conn_limits(c)->head_max,
+					  http_conn_limits(c)->header_count_max },
 		   false);
 	event_assign(&c->timer, s->base, -1, 0, on_timer, c);
 	event_assign(&c->stall, s->base, -1, 0, on_stall, c);
@@ -450,7 +451,7 @@ static void start(struct conn *c)
 	evbuffer_add_cb(bufferevent_get_output(c->bev), output_changed, c);
 	evbuffer_add_cb(bufferevent_get_input(c->bev), input_changed, c);
 	bufferevent_enable(c->bev, EV_READ | EV_WRITE);
-	limit(c, limits(c)->head_ms);
+	http_conn_limit(c, http_conn_limits(c)->head_ms);
 	s->count.connections++;
 	admit_new(c);
 }
@@ -474,7 +475,7 @@ void conn_accept(struct listener *l, evutil_socket_t fd, struct sockaddr *addres
 	c->bev = c->tls ? tls_accept(l->s->tls, l->s->base, fd)
 			: bufferevent_socket_new(l->s->base, fd, BEV_OPT_CLOSE_ON_FREE);
 	if (c->bev) {
-		start(c);
+		http_conn_start(c);
 		return;
 	}
 	close(fd);

@@ -192,7 +192,7 @@ static bool without_body(const struct http_exchange *x, int status)
 	return str_is(x->r.method, "HEAD") || status == 204 || status == 304;
 }
 
-static bool closes(const struct http_exchange *x)
+static bool http_exchange_closes(const struct http_exchange *x)
 {
 	const struct conn *c = x->c;
 
@@ -201,13 +201,13 @@ static bool closes(const struct http_exchange *x)
 
 /* ---- answers at once */
 
-static void end(struct http_exchange *x, int status)
+static void http_exchange_end(struct http_exchange *x, int status)
 {
 	struct conn *c = x->c;
 
 	x->status = status;
 	log_end(x, status);
-	if (c && closes(x))
+	if (c && http_exchange_closes(x))
 		c->reuse = false;
 	x->c = NULL;
 	exchange_free(x);
@@ -218,7 +218,7 @@ static void end(struct http_exchange *x, int status)
 static void add_reply_head(struct http_exchange *x, struct buf *out, int status, const char *type,
 			   struct http_headers extra, size_t length)
 {
-	add_headers(x->s, out, status, type, extra, closes(x));
+	add_headers(x->s, out, status, type, extra, http_exchange_closes(x));
 	if (status != 204 && status != 304)
 		add_length(out, length);
 	buf_adds(out, STR("\r\n"));
@@ -231,7 +231,7 @@ void http_reply(struct http_exchange *x, int status, const char *type, struct ht
 	struct buf out = BUF_MAX(SIZE_MAX / 4);
 
 	if (!x->c) {
-		end(x, 0);
+		http_exchange_end(x, 0);
 		return;
 	}
 	add_reply_head(x, &out, status, type, extra, body.n);
@@ -239,7 +239,7 @@ void http_reply(struct http_exchange *x, int status, const char *type, struct ht
 		buf_adds(&out, body);
 	conn_write(x->c, out.p, out.n);
 	buf_free(&out);
-	end(x, status);
+	http_exchange_end(x, status);
 }
 
 /* A body that belongs to the connection until it is sent. */
@@ -279,7 +279,7 @@ void http_reply_own(struct http_exchange *x, int status, const char *type,
 	if (!kept)
 		own_body_free(NULL, 0, own);
 	buf_free(&out);
-	end(x, x->c ? status : 0);
+	http_exchange_end(x, x->c ? status : 0);
 }
 
 void http_refuse(struct http_exchange *x, int status, const char *reason)
@@ -358,7 +358,7 @@ void http_stream_start(struct http_exchange *x, int status, const char *type,
 		x->s->count.streams++;
 	if (!x->c)
 		return;
-	add_headers(x->s, &out, status, type, extra, closes(x));
+	add_headers(x->s, &out, status, type, extra, http_exchange_closes(x));
 	buf_adds(&out, STR("Transfer-Encoding: chunked\r\n\r\n"));
 	conn_write(x->c, out.p, out.n);
 	buf_free(&out);
@@ -415,7 +415,7 @@ void http_stream_end(struct http_exchange *x)
 {
 	if (x->c && !without_body(x, x->status))
 		conn_write(x->c, "0\r\n\r\n", 5);
-	end(x, x->c ? x->status : 0);
+	http_exchange_end(x, x->c ? x->status : 0);
 }
 
 /* ---- what the handler asks */

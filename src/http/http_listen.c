@@ -12,8 +12,8 @@
 #include "http/address.h"
 #include "http/http_private.h"
 
-static void accepted(struct evconnlistener *ev, evutil_socket_t fd, struct sockaddr *address,
-		     int length, void *ctx)
+static void http_listen_accepted(struct evconnlistener *ev, evutil_socket_t fd,
+				 struct sockaddr *address, int length, void *ctx)
 {
 	(void)ev;
 	conn_accept(ctx, fd, address, length);
@@ -94,7 +94,7 @@ int http_server_listen_fd(struct http_server *s, int fd, char *why, size_t room)
 	}
 	evutil_make_socket_nonblocking(fd);
 	evutil_make_socket_closeonexec(fd);
-	l->ev = evconnlistener_new(s->base, accepted, l,
+	l->ev = evconnlistener_new(s->base, http_listen_accepted, l,
 				   LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, fd);
 	if (!l->ev) {
 		snprintf(why, room, "cannot listen on %s: %s", l->url, strerror(errno));

@@ -104,7 +104,7 @@ static bool is_link(const struct http_request *r)
 	       str_is(http_header(r->headers, "sec-fetch-dest"), "document");
 }
 
-static int refuse(int status, const char *text, const char **reason)
+static int http_guard_refuse(int status, const char *text, const char **reason)
 {
 	*reason = text;
 	return status;
@@ -118,18 +118,20 @@ int http_guard_check(const struct http_guard *g, const struct http_request *r, c
 	struct str site = http_header(r->headers, "sec-fetch-site");
 
 	if (!http_host_allowed(g, r->host))
-		return refuse(403, "Host names another server than this one", reason);
+		return http_guard_refuse(403, "Host names another server than this one", reason);
 	if (origins > 1 ||
 	    (origins && !origin_allowed(g, http_header(r->headers, "origin"), r->host)))
-		return refuse(403, "a page of another origin may not call this server", reason);
+		return http_guard_refuse(403, "a page of another origin may not call this server",
+					 reason);
 	if (sites > 1 || (sites && !str_is(site, "same-origin") && !str_is(site, "none") &&
 			  !(g->links && is_link(r))))
-		return refuse(403, "a page of another site may not call this server", reason);
+		return http_guard_refuse(403, "a page of another site may not call this server",
+					 reason);
 	if (str_is(r->method, "GET") || str_is(r->method, "HEAD") || str_is(r->method, "OPTIONS") ||
 	    str_is(r->method, "DELETE"))
 		return 0;
 	if (http_header_count(r->headers, "content-type") != 1 ||
 	    !type_allowed(g, http_header(r->headers, "content-type")))
-		return refuse(415, "the content type must be application/json", reason);
+		return http_guard_refuse(415, "the content type must be application/json", reason);
 	return 0;
 }

@@ -30,7 +30,7 @@ struct http_limits http_limits_default(void)
 	};
 }
 
-static struct timeval span(int64_t ms)
+static struct timeval http_server_span(int64_t ms)
 {
 	return (struct timeval){ .tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000 };
 }
@@ -100,7 +100,7 @@ static bool start_loop(struct http_server *s)
 	return s->wake && event_add(s->wake, NULL) == 0;
 }
 
-static char *copy(const char *text)
+static char *http_server_copy(const char *text)
 {
 	size_t n = strlen(text) + 1;
 
@@ -127,8 +127,9 @@ int http_server_new(const struct http_options *options, struct http_server **out
 		return -1;
 	}
 	if (options->tls_cert) {
-		s->tls_cert = copy(options->tls_cert);
-		s->tls_key = copy(options->tls_key ? options->tls_key : options->tls_cert);
+		s->tls_cert = http_server_copy(options->tls_cert);
+		s->tls_key = http_server_copy(options->tls_key ? options->tls_key
+							       : options->tls_cert);
 		if (http_server_reload_tls(s, why, room) < 0) {
 			http_server_free(s);
 			return -1;
@@ -227,7 +228,7 @@ void server_drained(struct http_server *s)
 
 void http_server_drain(struct http_server *s, int64_t ms)
 {
-	struct timeval after = span(ms);
+	struct timeval after = http_server_span(ms);
 
 	if (s->draining)
 		return;
@@ -281,7 +282,7 @@ static void pause_over(evutil_socket_t fd, short what, void *ctx)
 
 void server_accept_later(struct http_server *s)
 {
-	struct timeval soon = span(100);
+	struct timeval soon = http_server_span(100);
 
 	accept_switch(s, false);
 	if (!s->pause)

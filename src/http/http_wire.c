@@ -19,7 +19,7 @@
 #define STAYS 8 /* a connection with this many reads is expected to stay */
 
 /* Waits until the socket is ready: 0, or a result. */
-static int ready(const struct wire *w, short events, int64_t deadline)
+static int http_wire_ready(const struct wire *w, short events, int64_t deadline)
 {
 	struct pollfd fds[2] = { { .fd = w->fd, .events = events },
 				 { .fd = w->stop_fd, .events = POLLIN } };
@@ -42,7 +42,7 @@ static int ready(const struct wire *w, short events, int64_t deadline)
 	}
 }
 
-static void say(int result, const char *what, char *why, size_t room)
+static void http_wire_say(int result, const char *what, char *why, size_t room)
 {
 	if (result == WIRE_TIMEOUT)
 		snprintf(why, room, "%s took too long", what);
@@ -68,7 +68,7 @@ static int try_address(struct wire *w, int family, const struct sockaddr *at, so
 	if (errno != EINPROGRESS && errno != EINTR) {
 		result = WIRE_FAILED;
 	} else {
-		result = ready(w, POLLOUT, deadline);
+		result = http_wire_ready(w, POLLOUT, deadline);
 		if (result == 0 &&
 		    (getsockopt(w->fd, SOL_SOCKET, SO_ERROR, &failed, &size) < 0 || failed)) {
 			errno = failed ? failed : errno;
@@ -147,7 +147,7 @@ int wire_connect(struct wire *w, const struct http_place *place, int64_t deadlin
 		freeaddrinfo(found);
 	}
 	if (result)
-		say(result, what, why, room);
+		http_wire_say(result, what, why, room);
 	return result;
 }
 
@@ -163,7 +163,7 @@ int wire_connect_unix(struct wire *w, const char *path, int64_t deadline, char *
 	}
 	result = try_address(w, AF_UNIX, (const struct sockaddr *)&at, sizeof(at), deadline);
 	if (result)
-		say(result, "connecting to the socket", why, room);
+		http_wire_say(result, "connecting to the socket", why, room);
 	return result;
 }
 
@@ -215,9 +215,9 @@ static int shake_hands(struct wire *w, int64_t deadline, char *why, size_t room)
 	while ((n = w->tls->handshake(w->session, why, room)) != 1) {
 		if (n == TLS_FAILED)
 			return WIRE_FAILED;
-		result = ready(w, n == TLS_WANTS_READ ? POLLIN : POLLOUT, deadline);
+		result = http_wire_ready(w, n == TLS_WANTS_READ ? POLLIN : POLLOUT, deadline);
 		if (result) {
-			say(result, "the TLS handshake", why, room);
+			http_wire_say(result, "the TLS handshake", why, room);
 			return result;
 		}
 	}
@@ -257,7 +257,7 @@ bool wire_quiet(const struct wire *w)
 	return w->fd >= 0 && poll(&p, 1, 0) == 0;
 }
 
-static ssize_t plain(ssize_t n, ssize_t wish)
+static ssize_t http_wire_plain(ssize_t n, ssize_t wish)
 {
 	if (n >= 0)
 		return n;
@@ -268,22 +268,22 @@ static ssize_t read_once(struct wire *w, void *p, size_t n)
 {
 	if (w->session)
 		return w->tls->read(w->session, p, n);
-	return plain(recv(w->fd, p, n, MSG_DONTWAIT), TLS_WANTS_READ);
+	return http_wire_plain(recv(w->fd, p, n, MSG_DONTWAIT), TLS_WANTS_READ);
 }
 
 static ssize_t write_once(struct wire *w, const void *p, size_t n)
 {
 	if (w->session)
 		return w->tls->write(w->session, p, n);
-	return plain(send(w->fd, p, n, MSG_NOSIGNAL | MSG_DONTWAIT), TLS_WANTS_WRITE);
+	return http_wire_plain(send(w->fd, p, n, MSG_NOSIGNAL | MSG_DONTWAIT), TLS_WANTS_WRITE);
 }
 
 /* After an attempt that got `n`: 0 to try again, or a result. */
-static int again(struct wire *w, ssize_t n, int64_t deadline)
+static int http_wire_again(struct wire *w, ssize_t n, int64_t deadline)
 {
 	if (n == TLS_FAILED)
 		return WIRE_FAILED;
-	return ready(w, n == TLS_WANTS_READ ? POLLIN : POLLOUT, deadline);
+	return http_wire_ready(w, n == TLS_WANTS_READ ? POLLIN : POLLOUT, deadline);
 }
 
 /* Makes recv() without MSG_DONTWAIT wait for up to PATIENCE_MS. */
@@ -306,7 +306,7 @@ static ssize_t read_patiently(struct wire *w, void *p, size_t n, int64_t deadlin
 {
 	if ((deadline && deadline - os_boot_ms() <= PATIENCE_MS) || !lets_wait(w))
 		return read_once(w, p, n);
-	return plain(recv(w->fd, p, n, 0), TLS_WANTS_READ);
+	return http_wire_plain(recv(w->fd, p, n, 0), TLS_WANTS_READ);
 }
 
 ssize_t wire_read(struct wire *w, void *p, size_t n, int64_t deadline)
@@ -317,7 +317,7 @@ ssize_t wire_read(struct wire *w, void *p, size_t n, int64_t deadline)
 
 		if (got >= 0)
 			return got;
-		result = again(w, got, deadline);
+		result = http_wire_again(w, got, deadline);
 		if (result)
 			return result;
 	}
@@ -331,7 +331,7 @@ ssize_t wire_write(struct wire *w, const void *p, size_t n, int64_t deadline)
 
 		if (sent > 0)
 			return sent;
-		result = sent == 0 ? WIRE_FAILED : again(w, sent, deadline);
+		result = sent == 0 ? WIRE_FAILED : http_wire_again(w, sent, deadline);
 		if (result)
 			return result;
 	}

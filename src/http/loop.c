@@ -86,7 +86,7 @@ void http_later_free(struct http_later *l)
 	free(l);
 }
 
-static void seen(evutil_socket_t fd, short what, void *ctx)
+static void http_loop_seen(evutil_socket_t fd, short what, void *ctx)
 {
 	struct http_watch *w = ctx;
 
@@ -102,7 +102,7 @@ struct http_watch *http_watch_signal(struct http_server *s, int signo, void (*fn
 
 	w->fn = fn;
 	w->ctx = ctx;
-	event_assign(&w->event, s->base, signo, EV_SIGNAL | EV_PERSIST, seen, w);
+	event_assign(&w->event, s->base, signo, EV_SIGNAL | EV_PERSIST, http_loop_seen, w);
 	event_add(&w->event, NULL);
 	return w;
 }

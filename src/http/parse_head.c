@@ -9,7 +9,7 @@ static bool token_char(char c)
 	       (c && strchr("!#$%&'*+-.^_`|~", c));
 }
 
-static bool refuse(struct parse *m, int status, const char *reason)
+static bool http_parse_head_refuse(struct parse *m, int status, const char *reason)
 {
 	parse_refuse(m, status, reason);
 	return false;
@@ -31,15 +31,15 @@ static bool header_valid(struct parse *m, struct str line)
 	size_t n = 0;
 
 	if (line.p[0] == ' ' || line.p[0] == '\t')
-		return refuse(m, 400, "a header is folded over several lines");
+		return http_parse_head_refuse(m, 400, "a header is folded over several lines");
 	while (n < line.n && token_char(line.p[n]))
 		n++;
 	if (n < line.n && n && (line.p[n] == ' ' || line.p[n] == '\t'))
-		return refuse(m, 400, "a space follows the name of a header");
+		return http_parse_head_refuse(m, 400, "a space follows the name of a header");
 	if (!n || n == line.n || line.p[n] != ':')
-		return refuse(m, 400, "a header has no valid name");
+		return http_parse_head_refuse(m, 400, "a header has no valid name");
 	if (!http_value_valid(str_n(line.p + n, line.n - n)))
-		return refuse(m, 400, "a header contains a control character");
+		return http_parse_head_refuse(m, 400, "a header contains a control character");
 	return true;
 }
 
@@ -48,8 +48,8 @@ static bool version_valid(struct parse *m, struct str version)
 	if (str_is(version, "HTTP/1.1") || (m->answers && str_is(version, "HTTP/1.0")))
 		return true;
 	if (version.n == 8 && str_starts(version, STR("HTTP/")))
-		return refuse(m, 505, "this server speaks only HTTP/1.1");
-	return refuse(m, 400, "the first line does not end with HTTP/1.1");
+		return http_parse_head_refuse(m, 505, "this server speaks only HTTP/1.1");
+	return http_parse_head_refuse(m, 400, "the first line does not end with HTTP/1.1");
 }
 
 static bool request_line_valid(struct parse *m, struct str line)
@@ -58,20 +58,22 @@ static bool request_line_valid(struct parse *m, struct str line)
 
 	for (size_t i = 0; i < line.n; i++)
 		if ((unsigned char)line.p[i] < ' ' || (unsigned char)line.p[i] >= 0x7f)
-			return refuse(m, 400,
-				      "the first line contains a control character or a "
-				      "byte beyond ASCII");
+			return http_parse_head_refuse(
+				m, 400,
+				"the first line contains a control character or a "
+				"byte beyond ASCII");
 	method = str_cut(&line, ' ');
 	target = str_cut(&line, ' ');
 	if (!method.n || !target.n)
-		return refuse(m, 400, "the first line is not METHOD TARGET HTTP/1.1");
+		return http_parse_head_refuse(m, 400,
+					      "the first line is not METHOD TARGET HTTP/1.1");
 	if (!version_valid(m, line))
 		return false;
 	if (memchr(target.p, '#', target.n))
-		return refuse(m, 400, "the target contains a fragment");
+		return http_parse_head_refuse(m, 400, "the target contains a fragment");
 	if (target.p[0] != '/' && !(str_is(target, "*") && str_is(method, "OPTIONS")) &&
 	    !str_is(method, "CONNECT"))
-		return refuse(m, 400, "the target does not begin with /");
+		return http_parse_head_refuse(m, 400, "the target does not begin with /");
 	return true;
 }
 
@@ -80,14 +82,15 @@ static bool status_line_valid(struct parse *m, struct str line)
 	struct str version;
 
 	if (!http_value_valid(line))
-		return refuse(m, 400, "the status line contains a control character");
+		return http_parse_head_refuse(m, 400,
+					      "the status line contains a control character");
 	version = str_cut(&line, ' ');
 	if (!version_valid(m, version))
 		return false;
 	if (line.n < 3 || line.p[0] < '1' || line.p[0] > '5' || line.p[1] < '0' ||
 	    line.p[1] > '9' || line.p[2] < '0' || line.p[2] > '9' ||
 	    (line.n > 3 && line.p[3] != ' '))
-		return refuse(m, 400, "the status is not a number of three digits");
+		return http_parse_head_refuse(m, 400, "the status is not a number of three digits");
 	return true;
 }
 
@@ -103,7 +106,7 @@ bool parse_line_valid(struct parse *m, struct str line)
 static bool add_header(struct parse *m, struct str name, struct str value)
 {
 	if (m->headers.n == m->limits.header_count_max)
-		return refuse(m, 431, "the request has too many headers");
+		return http_parse_head_refuse(m, 431, "the request has too many headers");
 	if (m->headers.n == m->room) {
 		m->room = m->room ? m->room * 2 : 12;
 		m->list = mem_grow(m->list, m->room * sizeof(*m->list));
@@ -130,7 +133,7 @@ static bool split_headers(struct parse *m, struct str rest)
 }
 
 /* Does one of the headers have this word in its list? */
-static bool lists(const struct parse *m, const char *header, struct str word)
+static bool http_parse_head_lists(const struct parse *m, const char *header, struct str word)
 {
 	for (size_t i = 0; i < m->headers.n; i++) {
 		struct str rest = m->headers.v[i].value;
@@ -164,10 +167,11 @@ static bool read_length(struct parse *m, struct framing *f)
 		return true;
 	if (!value.n || value.n > 18 || http_header_count(m->headers, "content-length") > 1 ||
 	    http_has_header(m->headers, "transfer-encoding"))
-		return refuse(m, 400, "the length of the body is not clear");
+		return http_parse_head_refuse(m, 400, "the length of the body is not clear");
 	for (size_t i = 0; i < value.n; i++) {
 		if (value.p[i] < '0' || value.p[i] > '9')
-			return refuse(m, 400, "the length of the body is not clear");
+			return http_parse_head_refuse(m, 400,
+						      "the length of the body is not clear");
 		f->length = f->length * 10 + (uint64_t)(value.p[i] - '0');
 	}
 	return true;
@@ -181,14 +185,14 @@ static bool read_encoding(struct parse *m, struct framing *f)
 	if (!http_has_header(m->headers, "transfer-encoding"))
 		return true;
 	if (http_header_count(m->headers, "transfer-encoding") > 1)
-		return refuse(m, 400, "there is more than one Transfer-Encoding");
+		return http_parse_head_refuse(m, 400, "there is more than one Transfer-Encoding");
 	if (f->chunked)
 		return true;
 	while (value.n)
 		last = str_trim(str_cut(&value, ','));
 	if (m->answers || str_eq_nocase(last, STR("chunked")))
-		return refuse(m, 501, "the only Transfer-Encoding is chunked");
-	return refuse(m, 400, "the transfer encoding is not clear");
+		return http_parse_head_refuse(m, 501, "the only Transfer-Encoding is chunked");
+	return http_parse_head_refuse(m, 400, "the transfer encoding is not clear");
 }
 
 /* The characters of host[:port] and [v6]:port. */
@@ -222,14 +226,17 @@ static bool request_valid(struct parse *m)
 
 	m->host = http_header(m->headers, "host");
 	if (hosts != 1)
-		return refuse(m, 400, hosts ? "there is more than one Host" : "there is no Host");
+		return http_parse_head_refuse(
+			m, 400, hosts ? "there is more than one Host" : "there is no Host");
 	if (!host_valid(m->host))
-		return refuse(m, 400, "Host is not a host name");
+		return http_parse_head_refuse(m, 400, "Host is not a host name");
 	if (http_has_header(m->headers, "upgrade"))
-		return refuse(m, 501, "this server does not switch to another protocol");
+		return http_parse_head_refuse(m, 501,
+					      "this server does not switch to another protocol");
 	if (http_has_header(m->headers, "expect")) {
 		if (!str_eq_nocase(expect, STR("100-continue")))
-			return refuse(m, 417, "the only expectation is 100-continue");
+			return http_parse_head_refuse(m, 417,
+						      "the only expectation is 100-continue");
 		m->expects_continue = true;
 	}
 	return true;
@@ -238,11 +245,11 @@ static bool request_valid(struct parse *m)
 static bool answer_valid(struct parse *m, const struct framing *f)
 {
 	if (m->status == 101)
-		return refuse(m, 400, "the server switches to another protocol");
+		return http_parse_head_refuse(m, 400, "the server switches to another protocol");
 	if (m->status < 200 || m->status == 204 || m->status == 304)
 		m->bodyless = true;
 	if (!m->bodyless && !f->has_length && !f->chunked)
-		return refuse(m, 400, "the answer does not say where it ends");
+		return http_parse_head_refuse(m, 400, "the answer does not say where it ends");
 	return true;
 }
 
@@ -259,7 +266,7 @@ static bool read_first_line(struct parse *m, struct str line, bool *persistent)
 	}
 	m->method = first;
 	m->target = str_cut(&line, ' ');
-	return method_known(m->method) || refuse(m, 501, "the method is not known");
+	return method_known(m->method) || http_parse_head_refuse(m, 501, "the method is not known");
 }
 
 void parse_head(struct parse *m)
@@ -272,7 +279,7 @@ void parse_head(struct parse *m)
 	    !read_length(m, &f) || !read_encoding(m, &f) ||
 	    !(m->answers ? answer_valid(m, &f) : request_valid(m)))
 		return;
-	m->keep_alive = (persistent || lists(m, "connection", STR("keep-alive"))) &&
-			!lists(m, "connection", STR("close"));
+	m->keep_alive = (persistent || http_parse_head_lists(m, "connection", STR("keep-alive"))) &&
+			!http_parse_head_lists(m, "connection", STR("close"));
 	parse_body_begin(m, f.chunked, f.length);
 }

@@ -35,7 +35,7 @@ struct http_tls {
 	bool failed;
 };
 
-static void explain(SSL *ssl, char *why, size_t room)
+static void tls_explain(SSL *ssl, char *why, size_t room)
 {
 	long verified = ssl ? SSL_get_verify_result(ssl) : X509_V_OK;
 	unsigned long code = ERR_peek_last_error();
@@ -95,7 +95,7 @@ static BIO_METHOD *socket_method(void)
 
 /* ---- the certificates to trust */
 
-static void unusable(const char *ca_file, char *why, size_t room)
+static void tls_unusable(const char *ca_file, char *why, size_t room)
 {
 	snprintf(why, room, "cannot use the certificates in %s", ca_file ? ca_file : "the system");
 	ERR_clear_error();
@@ -119,7 +119,7 @@ static BIO *read_file(const char *path)
 }
 
 /* Reads memory from its start, and leaves it as it is. */
-static BIO *reader(BIO *of)
+static BIO *tls_reader(BIO *of)
 {
 	char *p;
 	long n = BIO_get_mem_data(of, &p);
@@ -130,7 +130,7 @@ static BIO *reader(BIO *of)
 /* Does the memory have this certificate and nothing else? */
 static bool has_only(BIO *trusted, const unsigned char *cert, long size)
 {
-	BIO *in = reader(trusted);
+	BIO *in = tls_reader(trusted);
 	char *name = NULL, *head = NULL;
 	unsigned char *data = NULL;
 	long n;
@@ -152,7 +152,7 @@ static bool has_only(BIO *trusted, const unsigned char *cert, long size)
 /* Adds certificates and revocation lists. False: there is none, or one is damaged. */
 static bool add_all(X509_STORE *store, BIO *trusted)
 {
-	BIO *in = reader(trusted);
+	BIO *in = tls_reader(trusted);
 	/* with a password, else OpenSSL would ask for the one of an encrypted key in the file */
 	STACK_OF(X509_INFO) *all = in ? PEM_X509_INFO_read_bio(in, NULL, NULL, "") : NULL;
 	int found = 0;
@@ -186,7 +186,7 @@ static bool trust_these(BIO *trusted, X509_STORE_CTX *of)
 
 /* A session that is resumed has no certificate to verify. It need not load the certificates to trust, which may be
  * hundreds. */
-static int verify(X509_STORE_CTX *of, void *context)
+static int tls_verify(X509_STORE_CTX *of, void *context)
 {
 	struct http_tls_context *c = context;
 
@@ -197,11 +197,11 @@ static int verify(X509_STORE_CTX *of, void *context)
 	return c->unusable ? 0 : X509_verify_cert(of);
 }
 
-static bool trust(struct http_tls_context *c, const char *origin, const char *ca_file)
+static bool tls_trust(struct http_tls_context *c, const char *origin, const char *ca_file)
 {
 	c->ca_file = ca_file ? strdup(ca_file) : NULL;
 	c->trusted = ca_file ? read_file(ca_file) : NULL;
-	SSL_CTX_set_cert_verify_callback(c->ctx, verify, c);
+	SSL_CTX_set_cert_verify_callback(c->ctx, tls_verify, c);
 	return ((c->ca_file && c->trusted) || !ca_file) &&
 	       resume_bond(&c->bond, origin, c->trusted);
 }
@@ -241,7 +241,7 @@ static struct http_tls_context *context(const char *origin, const char *ca_file,
 		c->method = socket_method();
 	}
 	if (!c || !c->ctx || !c->method) {
-		explain(NULL, why, room);
+		tls_explain(NULL, why, room);
 		context_free(c);
 		return NULL;
 	}
@@ -254,16 +254,16 @@ static struct http_tls_context *context(const char *origin, const char *ca_file,
 	SSL_CTX_set_session_cache_mode(c->ctx, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
 	SSL_CTX_sess_set_new_cb(c->ctx, keep_ticket);
 	SSL_CTX_set_read_ahead(c->ctx, 1); /* else each record takes two calls of the system */
-	if (trust(c, origin, ca_file))
+	if (tls_trust(c, origin, ca_file))
 		return c;
-	unusable(ca_file, why, room);
+	tls_unusable(ca_file, why, room);
 	context_free(c);
 	return NULL;
 }
 
 /* ---- a session */
 
-static void end(struct http_tls *t)
+static void tls_end(struct http_tls *t)
 {
 	if (!t)
 		return;
@@ -285,7 +285,7 @@ static bool expect_host(SSL *ssl, const char *host)
 	return SSL_set1_host(ssl, host) == 1 && SSL_set_tlsext_host_name(ssl, host) == 1;
 }
 
-static struct http_tls *start(struct http_tls_context *c, int fd, const char *host)
+static struct http_tls *tls_start(struct http_tls_context *c, int fd, const char *host)
 {
 	struct http_tls *t = calloc(1, sizeof(*t));
 	BIO *bio = t ? BIO_new(c->method) : NULL;
@@ -298,7 +298,7 @@ static struct http_tls *start(struct http_tls_context *c, int fd, const char *ho
 	}
 	if (!t || !t->ssl || !expect_host(t->ssl, host)) {
 		BIO_free(bio);
-		end(t);
+		tls_end(t);
 		return NULL;
 	}
 	SSL_set_bio(t->ssl, bio, bio);
@@ -307,7 +307,7 @@ static struct http_tls *start(struct http_tls_context *c, int fd, const char *ho
 	return t;
 }
 
-static ssize_t wish(struct http_tls *t, int result)
+static ssize_t tls_wish(struct http_tls *t, int result)
 {
 	switch (SSL_get_error(t->ssl, result)) {
 	case SSL_ERROR_WANT_READ:
@@ -322,7 +322,7 @@ static ssize_t wish(struct http_tls *t, int result)
 	}
 }
 
-static ssize_t handshake(struct http_tls *t, char *why, size_t room)
+static ssize_t tls_handshake(struct http_tls *t, char *why, size_t room)
 {
 	int result;
 	ssize_t w;
@@ -333,17 +333,17 @@ static ssize_t handshake(struct http_tls *t, char *why, size_t room)
 		t->shaken = (int64_t)time(NULL);
 		return 1;
 	}
-	w = wish(t, result);
+	w = tls_wish(t, result);
 	if (w == TLS_WANTS_READ || w == TLS_WANTS_WRITE)
 		return w;
 	if (t->of->unusable)
-		unusable(t->of->ca_file, why, room);
+		tls_unusable(t->of->ca_file, why, room);
 	else
-		explain(t->ssl, why, room);
+		tls_explain(t->ssl, why, room);
 	return TLS_FAILED;
 }
 
-static bool offer(struct http_tls *t, const void *p, size_t n)
+static bool tls_offer(struct http_tls *t, const void *p, size_t n)
 {
 	bool offered = resume_offer(t->ssl, &t->of->bond, p, n);
 
@@ -351,7 +351,7 @@ static bool offer(struct http_tls *t, const void *p, size_t n)
 	return offered;
 }
 
-static size_t keep(struct http_tls *t, void *p, size_t room)
+static size_t tls_keep(struct http_tls *t, void *p, size_t room)
 {
 	if (!t->ticket || SSL_session_reused(t->ssl))
 		return 0;
@@ -364,7 +364,7 @@ static ssize_t session_read(struct http_tls *t, void *p, size_t n)
 
 	ERR_clear_error();
 	got = SSL_read(t->ssl, p, n > 1 << 20 ? 1 << 20 : (int)n);
-	return got > 0 ? got : wish(t, got);
+	return got > 0 ? got : tls_wish(t, got);
 }
 
 static ssize_t session_write(struct http_tls *t, const void *p, size_t n)
@@ -373,19 +373,19 @@ static ssize_t session_write(struct http_tls *t, const void *p, size_t n)
 
 	ERR_clear_error();
 	sent = SSL_write(t->ssl, p, n > 1 << 20 ? 1 << 20 : (int)n);
-	return sent > 0 ? sent : wish(t, sent);
+	return sent > 0 ? sent : tls_wish(t, sent);
 }
 
 static const struct http_tls_ops ops = {
 	.context = context,
 	.context_free = context_free,
-	.start = start,
-	.offer = offer,
-	.handshake = handshake,
+	.start = tls_start,
+	.offer = tls_offer,
+	.handshake = tls_handshake,
 	.read = session_read,
 	.write = session_write,
-	.keep = keep,
-	.end = end,
+	.keep = tls_keep,
+	.end = tls_end,
 };
 
 extern const struct module pawl_module;

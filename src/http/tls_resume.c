@@ -54,7 +54,7 @@ static bool sum_folders(EVP_MD_CTX *d, const char *list)
 	return good;
 }
 
-static const char *chosen(const char *variable, const char *usual)
+static const char *tls_resume_chosen(const char *variable, const char *usual)
 {
 	const char *value = getenv(variable);
 
@@ -70,9 +70,10 @@ static bool sum_trust(EVP_MD_CTX *d, BIO *trusted)
 		return sum_text(d, "file") && EVP_DigestUpdate(d, p, (size_t)n) == 1;
 	}
 	return sum_text(d, "system") &&
-	       sum_path(d,
-			chosen(X509_get_default_cert_file_env(), X509_get_default_cert_file())) &&
-	       sum_folders(d, chosen(X509_get_default_cert_dir_env(), X509_get_default_cert_dir()));
+	       sum_path(d, tls_resume_chosen(X509_get_default_cert_file_env(),
+					     X509_get_default_cert_file())) &&
+	       sum_folders(d, tls_resume_chosen(X509_get_default_cert_dir_env(),
+						X509_get_default_cert_dir()));
 }
 
 bool resume_bond(struct resume_bond *b, const char *origin, BIO *trusted)
@@ -163,7 +164,8 @@ static bool find_peer(const unsigned char *der, long n, struct piece *fields, st
 	return true;
 }
 
-static unsigned char *add(unsigned char *to, const unsigned char *from, const unsigned char *end)
+static unsigned char *tls_resume_add(unsigned char *to, const unsigned char *from,
+				     const unsigned char *end)
 {
 	memcpy(to, from, (size_t)(end - from));
 	return to + (end - from);
@@ -182,8 +184,8 @@ static size_t copy_session(const unsigned char *der, long n, unsigned char *out,
 	if ((size_t)n + HEADER_MAX > room)
 		return 0;
 	ASN1_put_object(&to, 1, (int)n, V_ASN1_SEQUENCE, V_ASN1_UNIVERSAL);
-	to = add(to, fields.at, peer.at);
-	to = add(to, peer.end, fields.end);
+	to = tls_resume_add(to, fields.at, peer.at);
+	to = tls_resume_add(to, peer.end, fields.end);
 	return (size_t)(to - out);
 }
 

@@ -28,7 +28,8 @@ static int choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *n
 	return SSL_TLSEXT_ERR_OK;
 }
 
-static int failed(SSL_CTX *ctx, const char *what, const char *file, char *why, size_t room)
+static int tls_server_failed(SSL_CTX *ctx, const char *what, const char *file, char *why,
+			     size_t room)
 {
 	char text[160] = "unknown error";
 	unsigned long code = ERR_peek_last_error();
@@ -48,7 +49,7 @@ int tls_context_new(const char *cert, const char *key, struct tls_context **out,
 
 	*out = NULL;
 	if (!ctx)
-		return failed(NULL, "TLS library for", cert, why, room);
+		return tls_server_failed(NULL, "TLS library for", cert, why, room);
 	SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
 	SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
 					 SSL_OP_CIPHER_SERVER_PREFERENCE);
@@ -57,11 +58,11 @@ int tls_context_new(const char *cert, const char *key, struct tls_context **out,
 	SSL_CTX_set_num_tickets(ctx, 1); /* pawl's client uses one; each costs time and bytes */
 	SSL_CTX_set_alpn_select_cb(ctx, choose_protocol, NULL);
 	if (SSL_CTX_use_certificate_chain_file(ctx, cert) != 1)
-		return failed(ctx, "certificate", cert, why, room);
+		return tls_server_failed(ctx, "certificate", cert, why, room);
 	if (SSL_CTX_use_PrivateKey_file(ctx, key, SSL_FILETYPE_PEM) != 1)
-		return failed(ctx, "key", key, why, room);
+		return tls_server_failed(ctx, "key", key, why, room);
 	if (SSL_CTX_check_private_key(ctx) != 1)
-		return failed(ctx, "certificate with the key", key, why, room);
+		return tls_server_failed(ctx, "certificate with the key", key, why, room);
 	*out = mem_alloc(sizeof(**out));
 	(*out)->ctx = ctx;
 	return 0;

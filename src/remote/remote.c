@@ -57,8 +57,8 @@ int remote_client(struct far_queue *r, struct http_client **out, char *why, size
 	return http_client_new(r->url, &o, out, why, room);
 }
 
-static enum result open(struct far_queue **out, const struct queue_config *config,
-			struct answer *ans, struct arena *a)
+static enum result remote_open(struct far_queue **out, const struct queue_config *config,
+			       struct answer *ans, struct arena *a)
 {
 	struct far_queue *r = mem_alloc(sizeof(*r));
 	struct str queue = config->opt.queue;
@@ -94,19 +94,19 @@ static void close_remote(struct far_queue *r)
 	free(r);
 }
 
-static void patience(struct far_queue *r, int64_t timeout_ms)
+static void remote_patience(struct far_queue *r, int64_t timeout_ms)
 {
 	r->timeout_ms = timeout_ms;
 }
 
 /* The server counts whole seconds. */
-static bool park(struct far_queue *r, int64_t ms)
+static bool remote_park(struct far_queue *r, int64_t ms)
 {
 	r->park_ms = ms < 1000 ? 0 : ms < PARK_MAX_MS ? ms - ms % 1000 : PARK_MAX_MS;
 	return r->park_ms;
 }
 
-static struct str origin(struct str uri, char *why, size_t room, struct arena *a)
+static struct str remote_origin(struct str uri, char *why, size_t room, struct arena *a)
 {
 	struct http_client *c;
 	struct str out;
@@ -120,10 +120,10 @@ static struct str origin(struct str uri, char *why, size_t room, struct arena *a
 }
 
 static const struct remote_ops remote_ops = {
-	.open = open,
+	.open = remote_open,
 	.close = close_remote,
-	.patience = patience,
-	.park = park,
+	.patience = remote_patience,
+	.park = remote_park,
 	.wake_fd = remote_wake_fd,
 	.woken = remote_woken,
 	.call = remote_call,
@@ -140,7 +140,7 @@ static const struct remote_ops remote_ops = {
 	.dump = remote_dump,
 	.load = remote_put,
 	.clear = remote_clear,
-	.origin = origin,
+	.origin = remote_origin,
 };
 
 extern const struct module pawl_module;

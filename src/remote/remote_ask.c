@@ -45,8 +45,8 @@ static struct str origin_of(const struct asking *x)
 
 /* --- ends ---------------------------------------------------------------------------------------- */
 
-static enum result fail(struct asking *x, enum result code, const char *fault, struct str message,
-			struct str hint)
+static enum result remote_ask_fail(struct asking *x, enum result code, const char *fault,
+				   struct str message, struct str hint)
 {
 	*x->ans = (struct answer){ .fault = str_c(fault) };
 	if (code == API_ERROR)
@@ -69,18 +69,18 @@ static struct str unreachable_hint(const struct asking *x)
 	return STR("is `pawl serve` running there? pawl doctor tries the connection");
 }
 
-static enum result unreachable(struct asking *x, struct str why)
+static enum result remote_ask_unreachable(struct asking *x, struct str why)
 {
-	return fail(x, API_ERROR, "unreachable",
-		    arena_printf(x->arena, "no answer from %s: %.*s",
-				 arena_cstr(x->arena, origin_of(x)), STRF(why)),
-		    unreachable_hint(x));
+	return remote_ask_fail(x, API_ERROR, "unreachable",
+			       arena_printf(x->arena, "no answer from %s: %.*s",
+					    arena_cstr(x->arena, origin_of(x)), STRF(why)),
+			       unreachable_hint(x));
 }
 
 /* The token and the request stay here: another program may listen at the address of the server. */
-static enum result unproven(struct asking *x)
+static enum result remote_ask_unproven(struct asking *x)
 {
-	return fail(
+	return remote_ask_fail(
 		x, MISCONFIGURED, "unauthorized",
 		arena_printf(x->arena, "%s did not prove that it is your server: %s",
 			     arena_cstr(x->arena, origin_of(x)), x->http.why),
@@ -104,18 +104,20 @@ static enum result unauthorized(struct asking *x)
 	struct str origin = origin_of(x);
 
 	if (!x->r->bearer.n)
-		return fail(x, MISCONFIGURED, "unauthorized",
-			    arena_printf(x->arena,
-					 "%.*s needs a token: set PAWL_SERVER_TOKEN or "
-					 "PAWL_SERVER_TOKEN_FILE, or save one: pawl login %.*s",
-					 STRF(origin), STRF(origin)),
-			    STR("`pawl token create` on the server makes a token"));
-	return fail(x, MISCONFIGURED, "unauthorized",
-		    arena_printf(x->arena, "%.*s refuses the token: %s", STRF(origin),
-				 arena_cstr(x->arena,
-					    x->message.n ? x->message : STR("it is not valid"))),
-		    STR("`pawl token create` on the server makes a new one; PAWL_SERVER_TOKEN or "
-			"`pawl login` takes it"));
+		return remote_ask_fail(
+			x, MISCONFIGURED, "unauthorized",
+			arena_printf(x->arena,
+				     "%.*s needs a token: set PAWL_SERVER_TOKEN or "
+				     "PAWL_SERVER_TOKEN_FILE, or save one: pawl login %.*s",
+				     STRF(origin), STRF(origin)),
+			STR("`pawl token create` on the server makes a token"));
+	return remote_ask_fail(
+		x, MISCONFIGURED, "unauthorized",
+		arena_printf(
+			x->arena, "%.*s refuses the token: %s", STRF(origin),
+			arena_cstr(x->arena, x->message.n ? x->message : STR("it is not valid"))),
+		STR("`pawl token create` on the server makes a new one; PAWL_SERVER_TOKEN or "
+		    "`pawl login` takes it"));
 }
 
 /* A refusal is never a success, whatever its code says: there is no answer. */
@@ -130,13 +132,14 @@ static enum result code_of(struct str name)
 
 static enum result not_pawl(struct asking *x)
 {
-	return fail(x, MISCONFIGURED, "unsupported",
-		    arena_printf(x->arena, "%s is not a server of this version of pawl (status %d)",
-				 arena_cstr(x->arena, origin_of(x)), x->http.status),
-		    STR("name the address that `pawl serve` prints, without a path"));
+	return remote_ask_fail(
+		x, MISCONFIGURED, "unsupported",
+		arena_printf(x->arena, "%s is not a server of this version of pawl (status %d)",
+			     arena_cstr(x->arena, origin_of(x)), x->http.status),
+		STR("name the address that `pawl serve` prints, without a path"));
 }
 
-static enum result refused(struct asking *x)
+static enum result remote_ask_refused(struct asking *x)
 {
 	int status = x->http.status;
 
@@ -145,11 +148,12 @@ static enum result refused(struct asking *x)
 	if (!x->code.n || status == 404 || (status >= 300 && status < 400))
 		return not_pawl(x);
 	x->unknown |= status >= 500;
-	return fail(x, code_of(x->code),
-		    status == 403 ? "forbidden" : arena_cstr(x->arena, x->fault), x->message,
-		    x->hint.n       ? x->hint
-		    : status == 413 ? STR("make it smaller, or run it on the server's machine")
-				    : STR(""));
+	return remote_ask_fail(
+		x, code_of(x->code), status == 403 ? "forbidden" : arena_cstr(x->arena, x->fault),
+		x->message,
+		x->hint.n       ? x->hint
+		: status == 413 ? STR("make it smaller, or run it on the server's machine")
+				: STR(""));
 }
 
 /* --- words of the server ------------------------------------------------------------------------- */
@@ -226,7 +230,7 @@ static bool may_repeat(const struct asking *x)
 }
 
 /* Shall we ask again? Sleeps until then. */
-static bool again(struct asking *x, int64_t least)
+static bool remote_ask_again(struct asking *x, int64_t least)
 {
 	int64_t now = os_boot_ms(), ms = backoff_next(&x->pause, now);
 
@@ -244,7 +248,7 @@ static bool is_frames(const struct http_answer *h)
 }
 
 /* Judges an answer. true: *code is final. */
-static bool judge(struct asking *x, enum result *code, struct str *body)
+static bool remote_ask_decide(struct asking *x, enum result *code, struct str *body)
 {
 	int status = x->http.status;
 
@@ -254,19 +258,20 @@ static bool judge(struct asking *x, enum result *code, struct str *body)
 		return true;
 	}
 	read_refusal(x);
-	if (status == 429 && again(x, retry_after(x)))
+	if (status == 429 && remote_ask_again(x, retry_after(x)))
 		return false;
 	/* our own server answers 503 before it acts; a proxy may have passed the request on */
 	x->unknown |= status == 502 || status == 504 || (status == 503 && !x->code.n);
 	x->r->resent |= x->unknown;
 	if (status == 502 || status == 503 || status == 504) {
-		if ((x->k->again || !x->unknown) && again(x, 0) && (!x->unknown || may_repeat(x)))
+		if ((x->k->again || !x->unknown) && remote_ask_again(x, 0) &&
+		    (!x->unknown || may_repeat(x)))
 			return false;
-		*code = unreachable(x, x->message.n ? x->message
-						    : arena_printf(x->arena, "status %d", status));
+		*code = remote_ask_unreachable(
+			x, x->message.n ? x->message : arena_printf(x->arena, "status %d", status));
 		return true;
 	}
-	*code = refused(x);
+	*code = remote_ask_refused(x);
 	return true;
 }
 
@@ -315,7 +320,7 @@ static const char *target_of(const struct asking *x)
 		.p;
 }
 
-static enum http_fate attempt(struct asking *x)
+static enum http_fate remote_ask_attempt(struct asking *x)
 {
 	struct http_header bearer = { STR("Authorization"),
 				      arena_printf(x->arena, "Bearer %.*s", STRF(x->r->bearer)) };
@@ -333,7 +338,7 @@ static bool is_absent(const struct asking *x)
 }
 
 /* No answer came. Shall we ask again? */
-static bool lost(struct asking *x, enum http_fate fate)
+static bool remote_ask_lost(struct asking *x, enum http_fate fate)
 {
 	x->unknown |= fate == HTTP_UNKNOWN;
 	x->r->resent |= x->unknown;
@@ -341,7 +346,7 @@ static bool lost(struct asking *x, enum http_fate fate)
 		return false;
 	if (!x->unknown && (is_untrusted(x) || is_absent(x)))
 		return false;
-	return again(x, 0) && (!x->unknown || may_repeat(x));
+	return remote_ask_again(x, 0) && (!x->unknown || may_repeat(x));
 }
 
 enum result remote_ask(struct far_queue *r, const struct question *k, struct str *body,
@@ -362,14 +367,15 @@ enum result remote_ask(struct far_queue *r, const struct question *k, struct str
 				    .deadline = x.deadline };
 	r->resent = false;
 	for (;;) {
-		fate = attempt(&x);
+		fate = remote_ask_attempt(&x);
 		if (fate == HTTP_ANSWERED) {
-			if (judge(&x, &code, body))
+			if (remote_ask_decide(&x, &code, body))
 				return code;
-		} else if (!lost(&x, fate)) {
+		} else if (!remote_ask_lost(&x, fate)) {
 			if (x.http.unproven && !x.unknown)
-				return x.http.status == 401 ? unauthorized(&x) : unproven(&x);
-			return unreachable(&x, arena_str(a, str_c(x.http.why)));
+				return x.http.status == 401 ? unauthorized(&x)
+							    : remote_ask_unproven(&x);
+			return remote_ask_unreachable(&x, arena_str(a, str_c(x.http.why)));
 		}
 	}
 }

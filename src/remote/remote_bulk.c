@@ -27,8 +27,9 @@ static enum result open_answer(struct far_queue *r, struct str *rest, bool chang
 }
 
 /* Asks /v1/store?do=WHAT. The first frame of the answer is an answer; *rest has the others. */
-static enum result ask(struct far_queue *r, const char *what, struct str body, bool changes,
-		       struct str *rest, struct answer *ans, struct arena *a)
+static enum result remote_bulk_ask(struct far_queue *r, const char *what, struct str body,
+				   bool changes, struct str *rest, struct answer *ans,
+				   struct arena *a)
 {
 	struct question k = { .path = "/v1/store",
 			      .query = arena_printf(a, "do=%s", what).p,
@@ -82,11 +83,11 @@ static enum result ask_in_turn(struct far_queue *r, const char *what, struct str
 			       struct str *rest, struct answer *ans, struct arena *a)
 {
 	int64_t deadline = os_boot_ms() + r->timeout_ms;
-	enum result code = ask(r, what, body, true, rest, ans, a);
+	enum result code = remote_bulk_ask(r, what, body, true, rest, ans, a);
 
 	while (code != SUCCESS && ans->barred && !r->config->impatient && os_boot_ms() < deadline) {
 		remote_sleep(LOOK_MS);
-		code = ask(r, what, body, true, rest, ans, a);
+		code = remote_bulk_ask(r, what, body, true, rest, ans, a);
 	}
 	if (code != SUCCESS && ans->barred && !r->config->impatient)
 		ans->message = arena_printf(a, "%.*s; waited %s", STRF(ans->message),
@@ -106,7 +107,7 @@ enum result remote_facts(struct far_queue *r, struct frame_facts *out, struct an
 			 struct arena *a)
 {
 	struct str rest, one;
-	enum result code = ask(r, "facts", STR(""), false, &rest, ans, a);
+	enum result code = remote_bulk_ask(r, "facts", STR(""), false, &rest, ans, a);
 
 	*out = (struct frame_facts){ 0 };
 	if (code == SUCCESS && (!frame_cut(&rest, &one) || frame_facts_open(one, out)))
@@ -125,7 +126,7 @@ enum result remote_prospects(struct far_queue *r, const struct request *rq, bool
 
 	frame_bulk(&body, &h);
 	frame_request(&body, rq, &none);
-	code = ask(r, "prospects", buf_str(&body), false, &rest, ans, a);
+	code = remote_bulk_ask(r, "prospects", buf_str(&body), false, &rest, ans, a);
 	buf_free(&body);
 	if (code == SUCCESS && (!frame_cut(&rest, &one) || frame_prospects_open(one, out)))
 		code = remote_garbled(r, false, NULL, ans, a);
@@ -137,7 +138,7 @@ bool remote_health(struct far_queue *r, struct health *out)
 	struct arena a = { 0 };
 	struct answer ans = { 0 };
 	struct str rest, one;
-	bool found = ask(r, "health", STR(""), false, &rest, &ans, &a) == SUCCESS &&
+	bool found = remote_bulk_ask(r, "health", STR(""), false, &rest, &ans, &a) == SUCCESS &&
 		     frame_cut(&rest, &one) && frame_health_open(one, out) == 0;
 
 	arena_free(&a);
@@ -148,7 +149,7 @@ enum result remote_names(struct far_queue *r, name_fn *fn, void *ctx, struct ans
 			 struct arena *a)
 {
 	struct str rest, one;
-	enum result code = ask(r, "names", STR(""), false, &rest, ans, a);
+	enum result code = remote_bulk_ask(r, "names", STR(""), false, &rest, ans, a);
 
 	while (code == SUCCESS && rest.n) {
 		if (!frame_cut(&rest, &one) || !one.n || !word_valid(one))
@@ -173,7 +174,7 @@ enum result remote_check(struct far_queue *r, check_fn *fn, void *ctx, struct an
 {
 	struct frame_finding f;
 	struct str rest, one;
-	enum result code = ask(r, "check", STR(""), false, &rest, ans, a);
+	enum result code = remote_bulk_ask(r, "check", STR(""), false, &rest, ans, a);
 	bool mends;
 
 	while (code == SUCCESS && rest.n) {
@@ -213,7 +214,7 @@ enum result remote_export(struct far_queue *r, unsigned statuses, parcel_fn *fn,
 
 	*stopped = 0;
 	frame_bulk(&body, &h);
-	code = ask(r, "export", buf_str(&body), false, &rest, ans, a);
+	code = remote_bulk_ask(r, "export", buf_str(&body), false, &rest, ans, a);
 	buf_free(&body);
 	while (code == SUCCESS && rest.n && !*stopped) {
 		struct arena mem = { 0 };
@@ -234,7 +235,7 @@ enum result remote_dump(struct far_queue *r, item_fn *fn, void *ctx, int *stoppe
 			struct answer *ans, struct arena *a)
 {
 	struct str rest, one;
-	enum result code = ask(r, "dump", STR(""), false, &rest, ans, a);
+	enum result code = remote_bulk_ask(r, "dump", STR(""), false, &rest, ans, a);
 
 	*stopped = 0;
 	while (code == SUCCESS && rest.n && !*stopped) {
@@ -265,12 +266,13 @@ static enum result no_input(int r, const struct buf *body, struct answer *ans, s
 }
 
 /* Sends the head and the items, and reads the head of the answer. */
-static enum result put(struct far_queue *r, const char *what, struct frame_bulk *h,
-		       struct buf *body, bool changes, struct answer *ans, struct arena *a)
+static enum result remote_bulk_put(struct far_queue *r, const char *what, struct frame_bulk *h,
+				   struct buf *body, bool changes, struct answer *ans,
+				   struct arena *a)
 {
 	struct str rest, one;
 	enum result code = changes ? ask_in_turn(r, what, buf_str(body), &rest, ans, a)
-				   : ask(r, what, buf_str(body), false, &rest, ans, a);
+				   : remote_bulk_ask(r, what, buf_str(body), false, &rest, ans, a);
 
 	if (code == SUCCESS && (!frame_cut(&rest, &one) || frame_bulk_open(one, h)))
 		code = remote_garbled(r, changes, NULL, ans, a);
@@ -310,7 +312,7 @@ enum result remote_import(struct far_queue *r, struct import *im, struct answer 
 	frame_bulk(&body, &h);
 	e = add_parcels(im, &body);
 	code = e || body.full ? no_input(e, &body, ans, a)
-			      : put(r, "import", &h, &body, !im->check, ans, a);
+			      : remote_bulk_put(r, "import", &h, &body, !im->check, ans, a);
 	buf_free(&body);
 	if (code != SUCCESS)
 		return code;
@@ -358,8 +360,9 @@ enum result remote_put(struct far_queue *r, struct load *l, bool verify, struct 
 	add_passes(r, &h, a);
 	frame_bulk(&body, &h);
 	e = add_items(l, &body);
-	code = e || body.full ? no_input(e, &body, ans, a)
-			      : put(r, verify ? "verify" : "load", &h, &body, !verify, ans, a);
+	code = e || body.full
+		       ? no_input(e, &body, ans, a)
+		       : remote_bulk_put(r, verify ? "verify" : "load", &h, &body, !verify, ans, a);
 	buf_free(&body);
 	if (code != SUCCESS || verify)
 		return code;
@@ -380,7 +383,7 @@ enum result remote_clear(struct far_queue *r, bool force, struct str agent, stru
 	add_passes(r, &h, a);
 	frame_bulk(&body, &h);
 	*n = 0;
-	code = put(r, "clear", &h, &body, true, ans, a);
+	code = remote_bulk_put(r, "clear", &h, &body, true, ans, a);
 	buf_free(&body);
 	if (code == SUCCESS)
 		*n = h.tasks;

@@ -46,8 +46,8 @@ static bool needs_id(const struct request *rq)
 	return rq->op == OP_DONE || !(flags & OP_TAKES);
 }
 
-static struct calls prepare(struct far_queue *r, const struct request *rqs, struct answer *answers,
-			    size_t n, struct arena *a)
+static struct calls remote_call_prepare(struct far_queue *r, const struct request *rqs,
+					struct answer *answers, size_t n, struct arena *a)
 {
 	struct calls c = { .r = r,
 			   .rqs = arena_array(a, struct request, n),
@@ -114,7 +114,7 @@ static void check_commit(struct calls *c, size_t n)
 			c->answers[i] = (struct answer){ 0 };
 }
 
-static bool waits(const struct calls *c)
+static bool remote_call_waits(const struct calls *c)
 {
 	enum op op = c->rqs[0].op;
 
@@ -134,7 +134,7 @@ static int64_t again_ms(const struct calls *c, size_t i)
 }
 
 /* Sends the calls left[from..to) in one request. all: in one commit. */
-static void send(struct calls *c, struct str body, size_t from, size_t to, bool all)
+static void remote_call_send(struct calls *c, struct str body, size_t from, size_t to, bool all)
 {
 	struct question k = {
 		.path = "/v1/call", .query = all ? "all=1" : NULL, .body = body, .again = true
@@ -150,7 +150,7 @@ static void send(struct calls *c, struct str body, size_t from, size_t to, bool 
 		if (ms && (!k.again_ms || ms < k.again_ms))
 			k.again_ms = ms;
 	}
-	if (waits(c)) {
+	if (remote_call_waits(c)) {
 		k.wait_ms = c->r->park_ms;
 		k.query = arena_printf(c->arena, "wait=%lld", (long long)k.wait_ms / 1000).p;
 	}
@@ -180,7 +180,7 @@ static void send_left(struct calls *c)
 		frame_request(&body, &c->rqs[c->left[i]], &c->extras[c->left[i]]);
 		if (body.n < CALL_BYTES && i + 1 - from < FRAMES_MAX && i + 1 < c->n_left)
 			continue;
-		send(c, buf_str(&body), from, i + 1, false);
+		remote_call_send(c, buf_str(&body), from, i + 1, false);
 		from = i + 1;
 		body.n = 0;
 	}
@@ -302,7 +302,7 @@ static void call_in_turn(struct calls *c)
 void remote_call(struct far_queue *r, const struct request *rqs, struct answer *answers, size_t n,
 		 struct arena *a)
 {
-	struct calls c = prepare(r, rqs, answers, n, a);
+	struct calls c = remote_call_prepare(r, rqs, answers, n, a);
 
 	remote_watch_rest(r);
 	call_in_turn(&c);
@@ -333,7 +333,7 @@ static bool share_pass(struct calls *c, size_t bad, size_t n)
 size_t remote_call_all(struct far_queue *r, const struct request *rqs, const size_t *under,
 		       struct answer *answers, size_t n, struct arena *a)
 {
-	struct calls c = prepare(r, rqs, answers, n, a);
+	struct calls c = remote_call_prepare(r, rqs, answers, n, a);
 	struct backoff pause = { .base_ms = LOOK_MS,
 				 .max_ms = LOOK_MAX_MS,
 				 .deadline = os_boot_ms() + r->timeout_ms };
@@ -353,7 +353,7 @@ size_t remote_call_all(struct far_queue *r, const struct request *rqs, const siz
 		for (size_t i = 0; i < n; i++)
 			frame_request(&body, &c.rqs[i], &c.extras[i]);
 		c.n_left = n;
-		send(&c, buf_str(&body), 0, n, true);
+		remote_call_send(&c, buf_str(&body), 0, n, true);
 		buf_free(&body);
 		bad = first_refused(answers, n);
 		if (bad == n || !answers[bad].barred)

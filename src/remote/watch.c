@@ -29,7 +29,7 @@ static void set_timer(const struct watch *w, int64_t ms)
 	(void)timerfd_settime(w->timer, 0, &at, NULL);
 }
 
-static bool add(const struct watch *w, int fd)
+static bool remote_watch_add(const struct watch *w, int fd)
 {
 	struct epoll_event e = { .events = EPOLLIN | EPOLLRDHUP };
 
@@ -37,7 +37,7 @@ static bool add(const struct watch *w, int fd)
 }
 
 /* Makes the client and the descriptors, once. */
-static bool prepare(struct far_queue *r)
+static bool remote_watch_prepare(struct far_queue *r)
 {
 	struct watch *w = &r->watch;
 	char why[400];
@@ -48,7 +48,7 @@ static bool prepare(struct far_queue *r)
 		w->set = epoll_create1(EPOLL_CLOEXEC);
 	if (w->timer < 0) {
 		w->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-		if (w->timer >= 0 && !add(w, w->timer)) {
+		if (w->timer >= 0 && !remote_watch_add(w, w->timer)) {
 			close(w->timer);
 			w->timer = -1;
 		}
@@ -72,7 +72,7 @@ static bool open_stream(struct far_queue *r)
 	struct http_answer h;
 	bool opened = false;
 
-	if (prepare(r) && remote_bearer(r, &ignored) == SUCCESS) {
+	if (remote_watch_prepare(r) && remote_bearer(r, &ignored) == SUCCESS) {
 		const char *target =
 			arena_printf(&a, "/v1/events?wake=1%s%s", *r->queue ? "&" : "", r->queue).p;
 		struct http_header bearer = { STR("Authorization"),
@@ -82,7 +82,7 @@ static bool open_stream(struct far_queue *r)
 		opened = http_feed_start(w->http, "GET", target, NULL,
 					 (struct http_headers){ &bearer, r->bearer.n > 0 }, STR(""),
 					 os_boot_ms() + OPEN_MS, &a, &h) == HTTP_ANSWERED &&
-			 is_stream(&h) && add(w, http_client_fd(w->http));
+			 is_stream(&h) && remote_watch_add(w, http_client_fd(w->http));
 		if (!opened)
 			http_feed_end(w->http);
 	}

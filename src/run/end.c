@@ -5,7 +5,7 @@
 #include "base/os.h"
 #include "base/text.h"
 
-static bool succeeded(const struct job *j)
+static bool run_end_succeeded(const struct job *j)
 {
 	return WIFEXITED(j->status) && WEXITSTATUS(j->status) == 0;
 }
@@ -29,12 +29,12 @@ struct str run_command_text(struct arena *a, struct strs words)
 /* The request that reports the result; OP_NONE: nothing to report. */
 static struct request report_of(const struct runner *r, const struct job *j, struct arena *a)
 {
-	struct request rq = job_request(j, succeeded(j)     ? r->plan->on_success
-					   : j->interrupted ? r->plan->on_interrupt
-							    : r->plan->on_failure);
+	struct request rq = job_request(j, run_end_succeeded(j) ? r->plan->on_success
+					   : j->interrupted     ? r->plan->on_interrupt
+								: r->plan->on_failure);
 	struct str what = arena_printf(
 		a, "`%s` %s with %s", arena_cstr(a, run_command_text(a, j->words)),
-		j->interrupted && !succeeded(j) ? "was interrupted and ended" : "ended",
+		j->interrupted && !run_end_succeeded(j) ? "was interrupted and ended" : "ended",
 		arena_cstr(a, run_status_text(a, j->status)));
 
 	if (rq.op == OP_DONE || rq.op == OP_REVIEW)
@@ -48,7 +48,7 @@ static struct request report_of(const struct runner *r, const struct job *j, str
 	return rq;
 }
 
-static void tally(struct runner *r, const struct job *j, const struct run_end *e)
+static void run_end_tally(struct runner *r, const struct job *j, const struct run_end *e)
 {
 	struct run_sum *s = r->sum;
 
@@ -56,28 +56,28 @@ static void tally(struct runner *r, const struct job *j, const struct run_end *e
 		s->lost++;
 	else if (e->code != SUCCESS)
 		s->troubled++;
-	else if (succeeded(j))
+	else if (run_end_succeeded(j))
 		s->succeeded++;
 	else if (j->interrupted)
 		s->interrupted++;
 	else
 		s->failed++;
-	if (!succeeded(j) && e->code != LOST_LOCK)
+	if (!run_end_succeeded(j) && e->code != LOST_LOCK)
 		s->last_status = j->status;
 	if (e->became == READY && r->plan->loop) /* also if the program itself released it */
 		given_back_add(&r->client->given_back, r->client->conn.queue, j->task);
 }
 
-static void finish(struct runner *r, struct job *j, struct run_end *e)
+static void run_end_finish(struct runner *r, struct job *j, struct run_end *e)
 {
 	e->task = j->task;
 	e->title = j->title;
 	e->fence = j->fence;
 	e->status = j->status;
-	e->interrupted = j->interrupted && !succeeded(j);
+	e->interrupted = j->interrupted && !run_end_succeeded(j);
 	if (e->answer && e->answer->task)
 		e->became = e->answer->task->status;
-	tally(r, j, e);
+	run_end_tally(r, j, e);
 	job_relay_end(r, j);
 	if (r->plan->ended)
 		r->plan->ended(r->plan->ctx, e);
@@ -103,7 +103,7 @@ void job_lost(struct runner *r, struct job *j)
 			STRF(j->task)),
 	};
 
-	finish(r, j, &e);
+	run_end_finish(r, j, &e);
 }
 
 /* The queue refused the report, for example because of open sub-tasks. Without a program the runner must not keep the
@@ -158,6 +158,6 @@ void job_report(struct runner *r, struct job *j)
 	if (j->lost)
 		job_lost(r, j);
 	else
-		finish(r, j, &e);
+		run_end_finish(r, j, &e);
 	arena_free(&scratch);
 }

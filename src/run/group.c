@@ -59,7 +59,7 @@ static int set_files(const struct program *p)
 }
 
 /* Runs in the new process; returns only after an error. */
-static int become(const struct program *p, const sigset_t *mask)
+static int run_group_become(const struct program *p, const sigset_t *mask)
 {
 	setpgid(0, 0);
 	reaper_add(p->reaper, getpid());
@@ -98,7 +98,7 @@ int group_start(const struct program *p, pid_t *group)
 	sigprocmask(SIG_SETMASK, &all, &old);
 	pid = fork();
 	if (pid == 0) {
-		int why = become(p, &old);
+		int why = run_group_become(p, &old);
 
 		(void)!write(ends[1], &why, sizeof(why));
 		_exit(127);

@@ -8,7 +8,7 @@
 #define PAUSE_MS 200 /* between two checks: other agents may change the queue all the time */
 #define IDLE_MS 50   /* the same for a loop that only waits for a task */
 
-static bool works(const struct job *j)
+static bool lock_watch_works(const struct job *j)
 {
 	return j->group && !j->exited && !j->lost && !j->settled && !j->unclear;
 }
@@ -16,7 +16,7 @@ static bool works(const struct job *j)
 static bool any_works(const struct runner *r)
 {
 	for (int64_t i = 0; i < r->plan->jobs; i++)
-		if (works(&r->jobs[i]))
+		if (lock_watch_works(&r->jobs[i]))
 			return true;
 	return false;
 }
@@ -86,6 +86,6 @@ void runner_look(struct runner *r)
 	if (r->hopeful)
 		r->wait.next = r->looked_at;
 	for (int64_t i = 0; i < r->plan->jobs; i++)
-		if (works(&r->jobs[i]))
+		if (lock_watch_works(&r->jobs[i]))
 			look_at(r, &r->jobs[i]);
 }

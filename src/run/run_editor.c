@@ -23,7 +23,8 @@ bool editor_terminal(void)
 	return isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
 }
 
-static void become(const char *command, const char *editor, const char *path, bool out_to_err)
+static void run_editor_become(const char *command, const char *editor, const char *path,
+			      bool out_to_err)
 {
 	signal(SIGINT, SIG_DFL);
 	signal(SIGQUIT, SIG_DFL);
@@ -48,7 +49,7 @@ int editor_run(const char *editor, const char *path, bool out_to_err, int *statu
 	sigaction(SIGQUIT, &ignore, &quit);
 	pid = fork();
 	if (pid == 0)
-		become(command, editor, path, out_to_err);
+		run_editor_become(command, editor, path, out_to_err);
 	if (pid < 0)
 		r = -errno;
 	while (!r && waitpid(pid, status, 0) < 0)

@@ -84,7 +84,7 @@ static const char *find_program(struct str name, const char *dir, struct arena *
 	return NULL;
 }
 
-static enum result prepare(struct runner *r)
+static enum result run_jobs_prepare(struct runner *r)
 {
 	const struct run_plan *plan = r->plan;
 	struct client *c = r->client;
@@ -117,7 +117,7 @@ static void limit_waiting(struct client *c, const struct request *take)
 		c->conn.config.opt.timeout_ms = ttl / 3 > 0 ? ttl / 3 : 1;
 }
 
-static enum result cannot(struct runner *r, const char *what, int fault)
+static enum result run_jobs_cannot(struct runner *r, const char *what, int fault)
 {
 	r->ans->applied = 'n';
 	return answer_fail(r->ans, API_ERROR,
@@ -134,11 +134,12 @@ static enum result run_all(struct runner *r)
 	limit_waiting(c, &r->plan->take);
 	fault = reaper_start(&r->reaper, r->plan->grace_ms);
 	if (fault)
-		return cannot(r, "pawl cannot start the process that watches the command", fault);
+		return run_jobs_cannot(r, "pawl cannot start the process that watches the command",
+				       fault);
 	r->program.reaper = r->reaper.fd;
 	r->signals = signals_open();
 	if (r->signals < 0) {
-		code = cannot(r, "pawl cannot catch signals", r->signals);
+		code = run_jobs_cannot(r, "pawl cannot catch signals", r->signals);
 	} else {
 		code = client_open(c, STORE_WRITE, r->ans);
 		if (code == SUCCESS) {
@@ -171,7 +172,7 @@ enum result runner_run(struct client *c, const struct run_plan *plan, struct run
 	r.jobs = arena_array(c->arena, struct job, (size_t)own.jobs);
 	r.polls = arena_array(c->arena, struct pollfd, (size_t)own.jobs + 3);
 	runner_idle(&r);
-	if (prepare(&r) != SUCCESS)
+	if (run_jobs_prepare(&r) != SUCCESS)
 		return ans->code;
 	c->given_back.on = own.loop;
 	code = run_all(&r);

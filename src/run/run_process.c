@@ -12,7 +12,7 @@
 #define GROUPS_MAX 1024
 
 /* Sends `group` to register, -group to deregister. The write is atomic, being smaller than PIPE_BUF. */
-static void tell(int fd, int32_t what)
+static void run_reaper_tell(int fd, int32_t what)
 {
 	while (write(fd, &what, sizeof(what)) < 0 && errno == EINTR)
 		;
@@ -20,12 +20,12 @@ static void tell(int fd, int32_t what)
 
 void reaper_add(int fd, pid_t group)
 {
-	tell(fd, group);
+	run_reaper_tell(fd, group);
 }
 
 void reaper_drop(int fd, pid_t group)
 {
-	tell(fd, -group);
+	run_reaper_tell(fd, -group);
 }
 
 /* --- in the reaper -------------------------------------------------------------------------- */
@@ -35,7 +35,7 @@ struct groups {
 	size_t n;
 };
 
-static void note(struct groups *g, int32_t what)
+static void run_reaper_note(struct groups *g, int32_t what)
 {
 	if (what > 0 && g->n < GROUPS_MAX)
 		g->v[g->n++] = what;
@@ -51,7 +51,7 @@ static void listen_to_end(struct groups *g)
 
 	while ((n = read(STDIN_FILENO, &what, sizeof(what))) != 0) {
 		if (n == (ssize_t)sizeof(what))
-			note(g, what);
+			run_reaper_note(g, what);
 		else if (errno != EINTR)
 			return;
 	}
@@ -87,7 +87,7 @@ static void be_deaf(void)
 	(void)setsid();
 }
 
-static void reap(int from, int64_t grace_ms)
+static void run_reaper_reap(int from, int64_t grace_ms)
 {
 	struct groups g = { .n = 0 };
 	int null;
@@ -116,7 +116,7 @@ int reaper_start(struct reaper *p, int64_t grace_ms)
 		return r;
 	p->pid = fork();
 	if (p->pid == 0)
-		reap(ends[0], grace_ms);
+		run_reaper_reap(ends[0], grace_ms);
 	r = p->pid < 0 ? -errno : 0;
 	close(ends[0]);
 	p->fd = ends[1];

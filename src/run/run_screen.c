@@ -88,7 +88,7 @@ bool screen_full(const struct screen *s)
 /* --- output --------------------------------------------------------------------------------- */
 
 /* Writes as much as the terminal takes. */
-static void push(struct screen *s)
+static void run_screen_push(struct screen *s)
 {
 	while (s->sent < s->out.n) {
 		ssize_t n = write(s->fd, s->out.p + s->sent, s->out.n - s->sent);
@@ -115,7 +115,7 @@ static bool in_background(const struct screen *s)
 }
 
 /* Terminals wrap the lines again when they become narrower, so the block may have more rows than lines. */
-static void erase(struct screen *s)
+static void run_screen_erase(struct screen *s)
 {
 	size_t columns, height, rows = 0;
 
@@ -154,7 +154,7 @@ bool screen_due(const struct screen *s, int64_t now)
 void screen_show(struct screen *s, struct strs block, int64_t now)
 {
 	if (s->sent < s->out.n)
-		push(s);
+		run_screen_push(s);
 	if (s->gone)
 		s->text.n = 0; /* nobody can read it */
 	if (s->gone || s->sent < s->out.n)
@@ -164,12 +164,12 @@ void screen_show(struct screen *s, struct strs block, int64_t now)
 	s->shown_at = now;
 	if (!s->text.n && !s->resized && strs_eq(block, s->drawn))
 		return;
-	erase(s);
+	run_screen_erase(s);
 	buf_adds(&s->out, buf_str(&s->text));
 	s->text.n = 0;
 	draw(s, block);
 	s->resized = false;
-	push(s);
+	run_screen_push(s);
 }
 
 int64_t screen_next(const struct screen *s, bool ticking)
@@ -192,8 +192,8 @@ void screen_hide(struct screen *s)
 {
 	if (s->gone)
 		return;
-	erase(s);
-	push(s);
+	run_screen_erase(s);
+	run_screen_push(s);
 }
 
 void screen_forget(struct screen *s)
@@ -224,12 +224,12 @@ void screen_close(struct screen *s, bool hurry)
 	if (!s)
 		return;
 	if (!s->gone) {
-		erase(s);
+		run_screen_erase(s);
 		buf_adds(&s->out, buf_str(&s->text));
-		push(s);
+		run_screen_push(s);
 	}
 	while (s->sent < s->out.n && wait_for_room(s, hurry ? HURRY_MS : -1))
-		push(s);
+		run_screen_push(s);
 	close(s->fd);
 	buf_free(&s->text);
 	buf_free(&s->out);

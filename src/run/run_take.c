@@ -26,7 +26,7 @@ struct environment {
 };
 
 /* Leaves out empty values: pawl would treat an empty variable as set. */
-static void set(struct environment *e, const char *name, struct str value)
+static void run_take_set(struct environment *e, const char *name, struct str value)
 {
 	if (value.n && value.n <= VALUE_MAX)
 		e->list = arena_append(e->arena, e->list,
@@ -35,11 +35,11 @@ static void set(struct environment *e, const char *name, struct str value)
 
 static void set_number(struct environment *e, const char *name, int64_t n)
 {
-	set(e, name, arena_printf(e->arena, "%lld", (long long)n));
+	run_take_set(e, name, arena_printf(e->arena, "%lld", (long long)n));
 }
 
 /* One on each line: a label can contain a comma or a blank. */
-static struct str joined(struct strs list, struct arena *a)
+static struct str run_take_joined(struct strs list, struct arena *a)
 {
 	struct str out = STR("");
 
@@ -52,19 +52,19 @@ static void set_task(struct environment *e, const struct answer *claim)
 {
 	const struct task *t = claim->task;
 
-	set(e, "PAWL_TASK", t->id);
-	set(e, "PAWL_TASK_TITLE", t->title);
-	set(e, "PAWL_TASK_DESCRIPTION", t->description);
-	set(e, "PAWL_TASK_ACCEPTANCE", t->acceptance);
-	set(e, "PAWL_TASK_TYPE", t->type);
-	set(e, "PAWL_TASK_CLASS", str_c(class_name(t->class_rank)));
+	run_take_set(e, "PAWL_TASK", t->id);
+	run_take_set(e, "PAWL_TASK_TITLE", t->title);
+	run_take_set(e, "PAWL_TASK_DESCRIPTION", t->description);
+	run_take_set(e, "PAWL_TASK_ACCEPTANCE", t->acceptance);
+	run_take_set(e, "PAWL_TASK_TYPE", t->type);
+	run_take_set(e, "PAWL_TASK_CLASS", str_c(class_name(t->class_rank)));
 	set_number(e, "PAWL_TASK_PRIORITY", t->priority);
-	set(e, "PAWL_TASK_LABELS", joined(t->labels, e->arena));
-	set(e, "PAWL_TASK_DUE", t->due ? when_text(e->arena, t->due) : STR(""));
-	set(e, "PAWL_TASK_PARENT", t->parent);
+	run_take_set(e, "PAWL_TASK_LABELS", run_take_joined(t->labels, e->arena));
+	run_take_set(e, "PAWL_TASK_DUE", t->due ? when_text(e->arena, t->due) : STR(""));
+	run_take_set(e, "PAWL_TASK_PARENT", t->parent);
 	set_number(e, "PAWL_TASK_ATTEMPT", t->attempts);
 	if (claim->came_back)
-		set(e, "PAWL_TASK_CAME_BACK", claim->came_back->reason);
+		run_take_set(e, "PAWL_TASK_CAME_BACK", claim->came_back->reason);
 }
 
 static char **make_environment(const struct runner *r, struct job *j, const struct answer *claim)
@@ -77,13 +77,13 @@ static char **make_environment(const struct runner *r, struct job *j, const stru
 	while (environ[count])
 		count++;
 	set_task(&e, claim);
-	set(&e, "PAWL_TOKEN", j->token);
+	run_take_set(&e, "PAWL_TOKEN", j->token);
 	set_number(&e, "PAWL_FENCE", j->fence);
-	set(&e, "PAWL_STORE", c->conn.config.uri);
-	set(&e, "PAWL_QUEUE", c->conn.config.opt.queue);
-	set(&e, "PAWL_AGENT", c->self.agent);
+	run_take_set(&e, "PAWL_STORE", c->conn.config.uri);
+	run_take_set(&e, "PAWL_QUEUE", c->conn.config.opt.queue);
+	run_take_set(&e, "PAWL_AGENT", c->self.agent);
 	if (!c->self.run_made) /* a coding agent that it starts has a session, and so a run, of its own */
-		set(&e, "PAWL_RUN", c->self.run);
+		run_take_set(&e, "PAWL_RUN", c->self.run);
 	out = arena_array(e.arena, char *, count + e.list.n + 1);
 	for (size_t i = 0; i < count; i++)
 		if (!is_ours(environ[i]))
@@ -93,7 +93,8 @@ static char **make_environment(const struct runner *r, struct job *j, const stru
 	return out;
 }
 
-static struct str replaced(struct str word, struct str what, struct str by, struct arena *a)
+static struct str run_take_replaced(struct str word, struct str what, struct str by,
+				    struct arena *a)
 {
 	struct buf b = BUF_MAX(SIZE_MAX / 4);
 	struct str out;
@@ -116,7 +117,8 @@ static void make_words(const struct runner *r, struct job *j)
 {
 	j->words = arena_strs(&j->arena, r->plan->words);
 	for (size_t i = 1; r->plan->replace.n && i < j->words.n; i++)
-		j->words.v[i] = replaced(j->words.v[i], r->plan->replace, j->task, &j->arena);
+		j->words.v[i] = run_take_replaced(j->words.v[i], r->plan->replace, j->task,
+						  &j->arena);
 }
 
 static char **make_arguments(struct job *j)
@@ -144,7 +146,7 @@ static void stop_taking(struct runner *r, enum result code, struct str message, 
 			    arena_str(r->client->arena, hint));
 }
 
-static void begin(struct runner *r, struct job *j, const struct answer *claim)
+static void run_take_begin(struct runner *r, struct job *j, const struct answer *claim)
 {
 	struct answer ans;
 	int fault;
@@ -174,7 +176,7 @@ static void begin(struct runner *r, struct job *j, const struct answer *claim)
 	*j = (struct job){ 0 };
 }
 
-static void hold(struct runner *r, struct job *j, const struct answer *ans, int64_t sent)
+static void run_take_hold(struct runner *r, struct job *j, const struct answer *ans, int64_t sent)
 {
 	j->task = arena_str(&j->arena, ans->task->id);
 	j->title = arena_str(&j->arena, ans->task->title);
@@ -227,8 +229,8 @@ static bool take_one(struct runner *r)
 		r->sum->again = r->sum->passed_over = STR("");
 		r->told = false;
 		r->fault_since = 0;
-		hold(r, j, &ans, sent);
-		begin(r, j, &ans);
+		run_take_hold(r, j, &ans, sent);
+		run_take_begin(r, j, &ans);
 		return !r->no_more;
 	}
 	if (ans.code == NO_TASKS)

@@ -42,7 +42,7 @@ static bool died_of_ctrl_c(int status)
 				   : WEXITSTATUS(status) == 128 + SIGINT;
 }
 
-static void reap(struct runner *r, struct job *j, int64_t now)
+static void run_watch_reap(struct runner *r, struct job *j, int64_t now)
 {
 	int status;
 
@@ -64,11 +64,11 @@ static void reap(struct runner *r, struct job *j, int64_t now)
 	leader_gone(j, now, r->plan->grace_ms);
 }
 
-static void tick(struct runner *r, struct job *j)
+static void run_watch_tick(struct runner *r, struct job *j)
 {
 	int64_t now;
 
-	reap(r, j, os_boot_ms());
+	run_watch_reap(r, j, os_boot_ms());
 	if (!j->lost && !j->settled && !j->report_at && os_boot_ms() >= j->renew_at)
 		job_renew(r, j);
 	now = os_boot_ms();
@@ -90,7 +90,7 @@ static void tick(struct runner *r, struct job *j)
 		job_report(r, j);
 }
 
-static int64_t sooner(int64_t a, int64_t b)
+static int64_t run_watch_sooner(int64_t a, int64_t b)
 {
 	return a < b ? a : b;
 }
@@ -105,11 +105,12 @@ static int64_t next_event(const struct runner *r)
 		if (!j->group)
 			continue;
 		if (!j->lost && !j->settled && !j->report_at)
-			at = sooner(at, j->renew_at);
+			at = run_watch_sooner(at, j->renew_at);
 		if (j->kill_at && !j->killed)
-			at = sooner(at, j->kill_at);
+			at = run_watch_sooner(at, j->kill_at);
 		if (j->exited)
-			at = sooner(at, j->report_at ? j->report_at : os_boot_ms() + LINGER_MS);
+			at = run_watch_sooner(at, j->report_at ? j->report_at
+							       : os_boot_ms() + LINGER_MS);
 	}
 	return at;
 }
@@ -155,7 +156,8 @@ static void wait_for_event(struct runner *r)
 	r->polls[0] = (struct pollfd){ .fd = r->signals, .events = POLLIN };
 	r->polls[1] = (struct pollfd){ .fd = runner_wake_fd(r), .events = POLLIN };
 	n = live_polls(r, 2);
-	at = sooner(sooner(next_event(r), live_next(r)), sooner(r->look_at, r->wait.next));
+	at = run_watch_sooner(run_watch_sooner(next_event(r), live_next(r)),
+			      run_watch_sooner(r->look_at, r->wait.next));
 	left = at == NEVER ? -1 : at - os_boot_ms();
 	if (at != NEVER && left < 0)
 		left = 0;
@@ -180,6 +182,6 @@ void runner_watch(struct runner *r)
 		runner_wait_over(r);
 		for (int64_t i = 0; i < r->plan->jobs; i++)
 			if (r->jobs[i].group)
-				tick(r, &r->jobs[i]);
+				run_watch_tick(r, &r->jobs[i]);
 	}
 }

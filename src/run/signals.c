@@ -16,7 +16,7 @@ static const int caught[] = { SIGCHLD, SIGTERM, SIGINT,  SIGHUP,  SIGQUIT,
 static int ends[2] = { -1, -1 };
 static struct sigaction before[CAUGHT];
 
-static void take(int sig)
+static void run_signals_take(int sig)
 {
 	unsigned char byte = (unsigned char)sig;
 	int err = errno;
@@ -32,7 +32,7 @@ bool signals_ends(int sig)
 
 int signals_open(void)
 {
-	struct sigaction act = { .sa_handler = take, .sa_flags = SA_RESTART };
+	struct sigaction act = { .sa_handler = run_signals_take, .sa_flags = SA_RESTART };
 	int r = os_pipe(ends);
 
 	if (r)

@@ -10,7 +10,7 @@
 /* A loop that released the last task stays a little: another loop may be about to take it. */
 #define LINGER_MS 3000
 
-static int64_t sooner(int64_t a, int64_t b)
+static int64_t run_wait_sooner(int64_t a, int64_t b)
 {
 	return a < b ? a : b;
 }
@@ -22,7 +22,7 @@ void runner_idle(struct runner *r)
 }
 
 /* Another process is in the way, or the network is: both pass. */
-static bool passes(const struct answer *ans)
+static bool run_wait_passes(const struct answer *ans)
 {
 	return ans->code == API_ERROR &&
 	       (str_is(ans->fault, "busy") || str_is(ans->fault, "unreachable"));
@@ -30,7 +30,7 @@ static bool passes(const struct answer *ans)
 
 static bool wait_for_store(struct runner *r)
 {
-	int64_t now = os_boot_ms(), most = sooner(r->plan->wait_ms, FAULT_MAX_MS);
+	int64_t now = os_boot_ms(), most = run_wait_sooner(r->plan->wait_ms, FAULT_MAX_MS);
 
 	if (!r->fault_since)
 		r->fault_since = now;
@@ -66,7 +66,7 @@ static bool lingers(struct runner *r)
 	}
 	if (!r->alone_since)
 		r->alone_since = now;
-	r->wait.next = sooner(r->wait.next, r->alone_since + LINGER_MS);
+	r->wait.next = run_wait_sooner(r->wait.next, r->alone_since + LINGER_MS);
 	return now < r->alone_since + LINGER_MS;
 }
 
@@ -94,7 +94,7 @@ bool runner_may_wait(struct runner *r, const struct answer *ans)
 	r->wait.next = NEVER;
 	if (!r->plan->wait_ms || r->no_more)
 		return false;
-	if (passes(ans))
+	if (run_wait_passes(ans))
 		return wait_for_store(r);
 	r->fault_since = 0;
 	return ans->code == NO_TASKS && wait_for_task(r, ans);
@@ -105,7 +105,7 @@ bool runner_waits(struct runner *r)
 	if (!r->hopeful || r->no_more || (!r->plan->loop && r->sum->ran))
 		return false;
 	r->sum->tired = attempts_over(&r->wait);
-	r->wait.next = sooner(r->wait.next, r->wait.end);
+	r->wait.next = run_wait_sooner(r->wait.next, r->wait.end);
 	return !r->sum->tired;
 }
 

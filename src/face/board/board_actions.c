@@ -68,7 +68,7 @@ bool action_open(const struct action *a, const struct allowed *w)
 	return way_of(a, w) != 0;
 }
 
-static const char *cannot(struct draft *p, const struct action *a, struct here h)
+static const char *board_actions_cannot(struct draft *p, const struct action *a, struct here h)
 {
 	bool held = h.allowed && h.allowed->live;
 
@@ -88,7 +88,7 @@ const char *draft_start(struct draft *p, const struct action *a, struct here h)
 	if (!(a->flags & A_TASK))
 		return NULL;
 	if (!h.task || !action_open(a, h.allowed))
-		return cannot(p, a, h);
+		return board_actions_cannot(p, a, h);
 	snprintf(p->id, sizeof(p->id), "%.*s", STRF(h.task->id));
 	p->version = h.task->version;
 	p->force = way_forces(way_of(a, h.allowed));

@@ -37,7 +37,7 @@ static void draw_header(const struct ui *u, struct str place)
 	arena_free(&a);
 }
 
-static const char *hint(const struct ui *u)
+static const char *board_draw_hint(const struct ui *u)
 {
 	if (u->mode == UI_HELP)
 		return " j k scroll  q back";
@@ -49,7 +49,7 @@ static const char *hint(const struct ui *u)
 static void draw_footer(const struct ui *u)
 {
 	screen_paint(u->message[0] ? (u->bad ? RED : GREEN) : DIM, false);
-	draw_line_text(LINES - 1, 0, COLS, str_c(u->message[0] ? u->message : hint(u)));
+	draw_line_text(LINES - 1, 0, COLS, str_c(u->message[0] ? u->message : board_draw_hint(u)));
 }
 
 /* --- columns ---------------------------------------------------------------------------------------- */

@@ -44,7 +44,7 @@ static enum effect ask_or_confirm(struct ui *u)
 	return DO_NOTHING;
 }
 
-static enum effect begin(struct ui *u, const struct action *a)
+static enum effect board_keys_begin(struct ui *u, const struct action *a)
 {
 	const char *fault = draft_start(&u->draft, a, task_here(u));
 
@@ -86,21 +86,21 @@ static enum effect action_key(struct ui *u, uint32_t key)
 {
 	switch (key) {
 	case 'a':
-		return begin(u, &act_approve);
+		return board_keys_begin(u, &act_approve);
 	case 'r':
-		return begin(u, &act_rework);
+		return board_keys_begin(u, &act_rework);
 	case 'u':
-		return begin(u, &act_unblock);
+		return board_keys_begin(u, &act_unblock);
 	case 'c':
-		return begin(u, &act_comment);
+		return board_keys_begin(u, &act_comment);
 	case 'n':
-		return begin(u, &act_create);
+		return board_keys_begin(u, &act_create);
 	case 'x':
-		return begin(u, &act_cancel);
+		return board_keys_begin(u, &act_cancel);
 	case 'b':
-		return begin(u, &act_break);
+		return board_keys_begin(u, &act_break);
 	case 'p':
-		return begin(u, u->board.paused ? &act_resume : &act_pause);
+		return board_keys_begin(u, u->board.paused ? &act_resume : &act_pause);
 	case 'm':
 		return begin_move(u);
 	case 'e':
@@ -277,10 +277,10 @@ static enum effect cancel_dialog(struct ui *u)
 	return DO_NOTHING;
 }
 
-static enum effect choose(struct ui *u, size_t at)
+static enum effect board_keys_choose(struct ui *u, size_t at)
 {
 	u->mode = u->under;
-	return begin(u, u->menu[at].action);
+	return board_keys_begin(u, u->menu[at].action);
 }
 
 static enum effect menu_key(struct ui *u, uint32_t key)
@@ -292,9 +292,9 @@ static enum effect menu_key(struct ui *u, uint32_t key)
 	else if ((key == K_UP || key == 'k') && u->menu_at)
 		u->menu_at--;
 	else if (key >= '1' && key - '1' < u->n_menu)
-		return choose(u, key - '1');
+		return board_keys_choose(u, key - '1');
 	else if (key == K_ENTER)
-		return choose(u, u->menu_at);
+		return board_keys_choose(u, u->menu_at);
 	return DO_NOTHING;
 }
 
@@ -353,7 +353,7 @@ static enum effect input_given(struct ui *u)
 }
 
 /* Removes one whole character. */
-static void erase(struct ui *u)
+static void board_keys_erase(struct ui *u)
 {
 	while (u->length && (u->input[u->length - 1] & 0xc0) == 0x80)
 		u->length--;
@@ -362,7 +362,7 @@ static void erase(struct ui *u)
 	u->input[u->length] = '\0';
 }
 
-static void type(struct ui *u, uint32_t c)
+static void board_keys_type(struct ui *u, uint32_t c)
 {
 	char s[4];
 	size_t n = 0;
@@ -397,11 +397,11 @@ static enum effect input_key(struct ui *u, uint32_t key)
 	if (key == K_ENTER)
 		return input_given(u);
 	if (key == K_ERASE)
-		erase(u);
+		board_keys_erase(u);
 	else if (key == CTRL_U)
 		u->input[u->length = 0] = '\0';
 	else if (key >= ' ' && key < K_UP)
-		type(u, key);
+		board_keys_type(u, key);
 	return DO_NOTHING;
 }
 

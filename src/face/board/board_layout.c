@@ -6,7 +6,7 @@ static int least_width(const struct board *b, size_t i)
 }
 
 /* How many columns fit from `first` on; at least one. */
-static size_t fitting(const struct board *b, size_t first, int width)
+static size_t board_layout_fitting(const struct board *b, size_t first, int width)
 {
 	size_t n = 0;
 
@@ -23,9 +23,10 @@ static void scroll_across(struct board *b, int width)
 {
 	if (b->first > b->cur)
 		b->first = b->cur;
-	while (b->cur >= b->first + fitting(b, b->first, width))
+	while (b->cur >= b->first + board_layout_fitting(b, b->first, width))
 		b->first++;
-	while (b->first > 0 && b->first - 1 + fitting(b, b->first - 1, width) == COLUMNS)
+	while (b->first > 0 &&
+	       b->first - 1 + board_layout_fitting(b, b->first - 1, width) == COLUMNS)
 		b->first--;
 }
 
@@ -35,7 +36,7 @@ size_t board_layout(struct board *b, int width, struct span out[COLUMNS])
 	size_t n;
 
 	scroll_across(b, width);
-	n = fitting(b, b->first, width);
+	n = board_layout_fitting(b, b->first, width);
 	for (size_t i = 0; i < n; i++) {
 		rest -= least_width(b, b->first + i);
 		open += column_open(b, b->first + i);

@@ -40,7 +40,7 @@ static void read_all(struct loop *l)
 	read_detail(&l->reader, &l->ui);
 }
 
-static void edit(struct loop *l)
+static void board_edit(struct loop *l)
 {
 	term_leave();
 	edit_draft(&l->reader, &l->ui);
@@ -59,7 +59,7 @@ static bool obey(struct loop *l, enum effect what)
 		read_all(l);
 		return true;
 	case DO_EDIT:
-		edit(l);
+		board_edit(l);
 		return true;
 	case DO_READ:
 		read_all(l);
@@ -131,7 +131,7 @@ static void run_loop(struct loop *l)
 }
 
 /* The watch begins before the first read, so that no change is missed in between. */
-static enum result run(struct session *s, struct reply *out)
+static enum result board_run(struct session *s, struct reply *out)
 {
 	struct loop l = { .session = s, .reader = { .session = s } };
 
@@ -155,7 +155,7 @@ static enum result run(struct session *s, struct reply *out)
 	return SUCCESS;
 }
 
-static const struct board_ops ops = { .run = run };
+static const struct board_ops ops = { .run = board_run };
 
 extern const struct module pawl_module;
 const struct module pawl_module = { .abi = MODULE_ABI, .board = &ops };

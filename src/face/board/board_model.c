@@ -28,7 +28,7 @@ bool column_open(const struct board *b, size_t i)
 	return !status_ended(c->status) && (c->count != 0 || i == b->cur);
 }
 
-static void remember(struct column *c)
+static void board_model_remember(struct column *c)
 {
 	struct str id = c->at < c->n ? c->tasks[c->at].id : STR("");
 
@@ -44,7 +44,7 @@ void column_settle(struct column *c)
 		}
 	if (c->at >= c->n)
 		c->at = c->n ? c->n - 1 : 0;
-	remember(c);
+	board_model_remember(c);
 }
 
 struct here board_task(const struct board *b)
@@ -76,7 +76,7 @@ void board_along(struct board *b, long step)
 	if (!c->n)
 		return;
 	c->at = at < 0 ? 0 : at >= (long)c->n ? c->n - 1 : (size_t)at;
-	remember(c);
+	board_model_remember(c);
 }
 
 void board_go(struct board *b, size_t column)

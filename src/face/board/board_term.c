@@ -22,7 +22,7 @@ static volatile sig_atomic_t signal_seen;
 static volatile sig_atomic_t taken; /* the terminal is not in its normal mode */
 
 /* Calls only functions that a signal handler may call: endwin() may not be called there. */
-static void restore(void)
+static void board_term_restore(void)
 {
 	if (!taken)
 		return;
@@ -35,7 +35,7 @@ static void restore(void)
 static void on_signal(int number)
 {
 	if (signal_seen) {
-		restore();
+		board_term_restore();
 		_exit(128 + number);
 	}
 	signal_seen = number;
@@ -45,11 +45,11 @@ static void on_signal(int number)
 /* A fault in the program: the terminal stays usable. SA_RESETHAND lets the signal end the process. */
 static void on_fault(int number)
 {
-	restore();
+	board_term_restore();
 	raise(number);
 }
 
-static void handle(int number, void (*handler)(int), int flags)
+static void board_term_handle(int number, void (*handler)(int), int flags)
 {
 	struct sigaction sa = { .sa_handler = handler, .sa_flags = flags };
 
@@ -63,9 +63,9 @@ static void catch_all(void)
 			 faults[] = { SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL };
 
 	for (size_t i = 0; i < sizeof(asks) / sizeof(*asks); i++)
-		handle(asks[i], on_signal, 0);
+		board_term_handle(asks[i], on_signal, 0);
 	for (size_t i = 0; i < sizeof(faults) / sizeof(*faults); i++)
-		handle(faults[i], on_fault, (int)SA_RESETHAND);
+		board_term_handle(faults[i], on_fault, (int)SA_RESETHAND);
 }
 
 static void add_text(const char *text)
@@ -118,7 +118,7 @@ bool term_open(bool color)
 	if (tigetstr("kmous") && tigetstr("kmous") != (char *)-1)
 		add_text(MOUSE_OFF);
 	taken = 1;
-	atexit(restore);
+	atexit(board_term_restore);
 	catch_all();
 	cbreak();
 	noecho();

@@ -10,13 +10,13 @@ struct card {
 	struct arena *arena;
 };
 
-static void add(struct card *c, enum paint p, struct str text)
+static void board_card_add(struct card *c, enum paint p, struct str text)
 {
 	if (text.n && c->n < CARD_LINES)
 		c->lines[c->n++] = (struct line){ p, text_cut(c->arena, text, c->width) };
 }
 
-static struct str joined(struct card *c, struct strs list, const char *before)
+static struct str board_card_joined(struct card *c, struct strs list, const char *before)
 {
 	struct buf b = BUF_MAX(4096);
 	struct str out;
@@ -39,8 +39,9 @@ static void add_head(struct card *c, const struct task *t)
 		kind = arena_printf(c->arena, "  %s", class_name(t->class_rank));
 	if (t->priority != PRIORITY_DEFAULT)
 		priority = arena_printf(c->arena, "  p%lld", (long long)t->priority);
-	add(c, t->class_rank == EXPEDITE ? RED : BOLD,
-	    arena_printf(c->arena, "%.*s%.*s%.*s", STRF(id), STRF(kind), STRF(priority)));
+	board_card_add(
+		c, t->class_rank == EXPEDITE ? RED : BOLD,
+		arena_printf(c->arena, "%.*s%.*s%.*s", STRF(id), STRF(kind), STRF(priority)));
 }
 
 /* Two lines at most: the detail view has all of it. */
@@ -48,13 +49,14 @@ static void add_title(struct card *c, const struct task *t)
 {
 	struct strs lines = wrap_lines(c->arena, text_line(c->arena, t->title), c->width);
 
-	add(c, PLAIN, lines.n ? lines.v[0] : STR(""));
+	board_card_add(c, PLAIN, lines.n ? lines.v[0] : STR(""));
 	if (lines.n > 2)
-		add(c, PLAIN,
-		    text_cut(c->arena, arena_printf(c->arena, "%.*s …", STRF(lines.v[1])),
-			     c->width));
+		board_card_add(c, PLAIN,
+			       text_cut(c->arena,
+					arena_printf(c->arena, "%.*s …", STRF(lines.v[1])),
+					c->width));
 	else if (lines.n == 2)
-		add(c, PLAIN, lines.v[1]);
+		board_card_add(c, PLAIN, lines.v[1]);
 }
 
 static void add_due(struct card *c, const struct task *t, int64_t now)
@@ -64,9 +66,9 @@ static void add_due(struct card *c, const struct task *t, int64_t now)
 	if (!t->due || status_ended(t->status))
 		return;
 	if (view_overdue(t, now))
-		add(c, RED, arena_printf(c->arena, "! overdue %.*s", STRF(date)));
+		board_card_add(c, RED, arena_printf(c->arena, "! overdue %.*s", STRF(date)));
 	else
-		add(c, PLAIN, arena_printf(c->arena, "due %.*s", STRF(date)));
+		board_card_add(c, PLAIN, arena_printf(c->arena, "due %.*s", STRF(date)));
 }
 
 static struct str left_text(struct arena *a, int64_t ms)
@@ -89,26 +91,28 @@ static void add_holder(struct card *c, const struct task *t, bool live, int64_t 
 		left = arena_printf(c->arena, " %s left",
 				    arena_cstr(c->arena, left_text(c->arena, l->expires_at - now)));
 	room = c->width > text_width(left) + 4 ? c->width - text_width(left) - 1 : 4;
-	add(c, live ? CYAN : YELLOW,
-	    arena_printf(
-		    c->arena, "@%s%.*s",
-		    arena_cstr(c->arena, text_cut(c->arena, text_line(c->arena, l->holder), room)),
-		    STRF(left)));
+	board_card_add(
+		c, live ? CYAN : YELLOW,
+		arena_printf(c->arena, "@%s%.*s",
+			     arena_cstr(c->arena,
+					text_cut(c->arena, text_line(c->arena, l->holder), room)),
+			     STRF(left)));
 }
 
 static void add_waits(struct card *c, const struct task *t, const struct standing *st, int64_t now)
 {
 	if (t->not_before > now && t->status == READY)
-		add(c, YELLOW,
-		    arena_printf(c->arena, "waits until %s",
-				 arena_cstr(c->arena, when_local(c->arena, t->not_before))));
+		board_card_add(
+			c, YELLOW,
+			arena_printf(c->arena, "waits until %s",
+				     arena_cstr(c->arena, when_local(c->arena, t->not_before))));
 	else if (st && st->on.n)
-		add(c, YELLOW,
-		    arena_printf(c->arena, "waits for %s%s",
-				 arena_cstr(c->arena, joined(c, st->on, "")),
-				 st->more ? " …" : ""));
+		board_card_add(c, YELLOW,
+			       arena_printf(c->arena, "waits for %s%s",
+					    arena_cstr(c->arena, board_card_joined(c, st->on, "")),
+					    st->more ? " …" : ""));
 	else if (t->status == BLOCKED || t->status == NEEDS_HELP || t->status == FAILED)
-		add(c, YELLOW, text_line(c->arena, t->blocker_reason));
+		board_card_add(c, YELLOW, text_line(c->arena, t->blocker_reason));
 }
 
 size_t card_lines(const struct column *column, size_t i, int64_t now, int width,
@@ -124,6 +128,6 @@ size_t card_lines(const struct column *column, size_t i, int64_t now, int width,
 	add_holder(&c, t, live, now);
 	add_due(&c, t, now);
 	add_waits(&c, t, st, now);
-	add(&c, DIM, joined(&c, t->labels, "#"));
+	board_card_add(&c, DIM, board_card_joined(&c, t->labels, "#"));
 	return c.n;
 }

@@ -94,7 +94,7 @@ static void draw_menu(const struct ui *u)
 }
 
 /* The end of a long text stays in view, where the user types. */
-static struct str tail(struct arena *a, const char *text, size_t width)
+static struct str board_dialog_tail(struct arena *a, const char *text, size_t width)
 {
 	struct str s = text_line(a, str_c(text));
 
@@ -118,7 +118,8 @@ static void draw_input(const struct ui *u)
 	screen_paint(PLAIN, false);
 	draw_line_text(
 		y + 1, x, width - 4,
-		arena_printf(&a, "> %s_", arena_cstr(&a, tail(&a, u->input, (size_t)width - 8))));
+		arena_printf(&a, "> %s_",
+			     arena_cstr(&a, board_dialog_tail(&a, u->input, (size_t)width - 8))));
 	screen_paint(DIM, false);
 	screen_words(y + 2, x, width - 4, "Enter goes on, Esc leaves, Ctrl-U clears");
 	arena_free(&a);

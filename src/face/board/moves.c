@@ -62,7 +62,7 @@ static const struct action *const actions[] = {
 	&done,       &act_unblock, &act_rework, &act_approve, &act_cancel,
 };
 
-static const struct action *find(const struct allowed *w, enum status to)
+static const struct action *board_moves_find(const struct allowed *w, enum status to)
 {
 	for (size_t i = 0; i < sizeof(actions) / sizeof(*actions); i++)
 		if (way_to(way_find(actions[i]->op, actions[i]->to)) == to &&
@@ -76,7 +76,7 @@ size_t moves_of(const struct allowed *w, struct move out[MOVES])
 	size_t n = 0;
 
 	for (size_t i = 0; i < COLUMNS; i++) {
-		const struct action *a = find(w, board_order[i]);
+		const struct action *a = board_moves_find(w, board_order[i]);
 
 		if (a)
 			out[n++] = (struct move){ board_order[i], a };

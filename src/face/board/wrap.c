@@ -3,7 +3,7 @@
 #include "base/text.h"
 
 /* The bytes at the start of `s` that fit into `width`; at least one character. */
-static size_t fits(struct str s, size_t width)
+static size_t board_wrap_fits(struct str s, size_t width)
 {
 	size_t n = 0, used = 0;
 
@@ -20,7 +20,7 @@ static size_t fits(struct str s, size_t width)
 	return n;
 }
 
-static size_t leading(struct str s)
+static size_t board_wrap_leading(struct str s)
 {
 	size_t n = 0;
 
@@ -32,13 +32,13 @@ static size_t leading(struct str s)
 /* Goes back to the last space, unless the line is one long word. */
 static size_t at_space(struct str s, size_t n)
 {
-	for (size_t i = n; i > leading(s); i--)
+	for (size_t i = n; i > board_wrap_leading(s); i--)
 		if (s.p[i] == ' ')
 			return i;
 	return n;
 }
 
-static void push(struct arena *a, struct strs *out, struct str line)
+static void board_wrap_push(struct arena *a, struct strs *out, struct str line)
 {
 	out->v = arena_grow(a, out->v, out->n, sizeof(*out->v));
 	out->v[out->n++] = line;
@@ -47,19 +47,20 @@ static void push(struct arena *a, struct strs *out, struct str line)
 /* Every line keeps the indentation of the first. */
 static void wrap_one(struct arena *a, struct strs *out, struct str line, size_t width)
 {
-	size_t indent = leading(line) < width / 2 ? leading(line) : 0;
+	size_t indent = board_wrap_leading(line) < width / 2 ? board_wrap_leading(line) : 0;
 
 	line = str_n(line.p + indent, line.n - indent);
 	do {
-		size_t n = fits(line, width - indent), end;
+		size_t n = board_wrap_fits(line, width - indent), end;
 
 		if (n < line.n)
 			n = at_space(line, n);
 		for (end = n; end > 0 && line.p[end - 1] == ' '; end--)
 			;
-		push(a, out, arena_printf(a, "%*s%.*s", (int)indent, "", (int)end, line.p));
+		board_wrap_push(a, out,
+				arena_printf(a, "%*s%.*s", (int)indent, "", (int)end, line.p));
 		line = str_n(line.p + n, line.n - n);
-		n = leading(line);
+		n = board_wrap_leading(line);
 		line = str_n(line.p + n, line.n - n);
 	} while (line.n);
 }

@@ -89,7 +89,7 @@ static void find_output(struct cli *c)
 
 /* --- running -------------------------------------------------------------------------------------- */
 
-static bool emit(struct session *s, const struct event *e)
+static bool cli_emit(struct session *s, const struct event *e)
 {
 	struct cli *c = s->face;
 	struct arena scratch = { 0 };
@@ -101,7 +101,7 @@ static bool emit(struct session *s, const struct event *e)
 }
 
 /* Detects a pipe without a reader: in a quiet queue no write would fail and show it. */
-static bool listening(struct session *s)
+static bool cli_listening(struct session *s)
 {
 	struct cli *c = s->face;
 	struct pollfd out = { .fd = STDOUT_FILENO };
@@ -127,7 +127,7 @@ static void show_progress(struct session *s, struct str line)
 	arena_free(&scratch);
 }
 
-static void note(struct session *s, struct str text)
+static void cli_note(struct session *s, struct str text)
 {
 	struct cli *c = s->face;
 	struct arena scratch = { 0 };
@@ -139,7 +139,8 @@ static void note(struct session *s, struct str text)
 	arena_free(&scratch);
 }
 
-static int confirm(struct session *s, const struct command *command, const struct reply *preview)
+static int cli_confirm(struct session *s, const struct command *command,
+		       const struct reply *preview)
 {
 	struct cli *c = s->face;
 
@@ -152,7 +153,7 @@ static int confirm(struct session *s, const struct command *command, const struc
 }
 
 /* Enter means yes. */
-static bool again(struct session *s, struct str problem)
+static bool cli_again(struct session *s, struct str problem)
 {
 	struct cli *c = s->face;
 	struct arena scratch = { 0 };
@@ -167,7 +168,7 @@ static bool again(struct session *s, struct str problem)
 	return fgets(word, sizeof(word), stdin) && word[0] != 'n' && word[0] != 'N';
 }
 
-static enum result consent(struct session *s, const struct trust *t, struct answer *ans)
+static enum result cli_consent(struct session *s, const struct trust *t, struct answer *ans)
 {
 	return consent_ask(t, ans, s->arena);
 }
@@ -179,7 +180,7 @@ const struct global_args *cli_global(const struct session *s)
 	return &c->parsed.global;
 }
 
-static struct client_options said(const struct cli *c)
+static struct client_options cli_said(const struct cli *c)
 {
 	const struct global_args *g = &c->parsed.global;
 
@@ -196,7 +197,7 @@ static struct client_options said(const struct cli *c)
 static enum result ask_for_trust(struct cli *c, const struct command *command, struct answer *ans)
 {
 	struct session *s = &c->session;
-	struct client_options options = said(c);
+	struct client_options options = cli_said(c);
 	const struct trust *t = &s->client.conn.trust;
 
 	if (t->state != TRUST_MISSING || t->agent || command == &cmd_prime ||
@@ -209,10 +210,10 @@ static enum result ask_for_trust(struct cli *c, const struct command *command, s
 	return client_init(&s->client, &options, ans, &c->arena);
 }
 
-static enum result run(struct cli *c, const struct command *command, struct reply *out)
+static enum result cli_run_command(struct cli *c, const struct command *command, struct reply *out)
 {
 	struct session *s = &c->session;
-	struct client_options options = said(c);
+	struct client_options options = cli_said(c);
 	struct answer ans = { 0 };
 
 	s->client.said = options;
@@ -243,7 +244,7 @@ static void ask_for_help(struct cli *c)
 /* `pawl` alone shows the overview inside a queue, and help elsewhere. */
 static enum result run_alone(struct cli *c, struct reply *out)
 {
-	struct client_options options = said(c);
+	struct client_options options = cli_said(c);
 	struct answer ans = { 0 };
 	enum result code = client_init(&c->session.client, &options, &ans, &c->arena);
 
@@ -258,7 +259,7 @@ static enum result run_alone(struct cli *c, struct reply *out)
 	return command_run(c->parsed.command, &c->session, c->parsed.args, out);
 }
 
-static enum result answer(struct cli *c, struct reply *out)
+static enum result cli_answer(struct cli *c, struct reply *out)
 {
 	struct parsed *p = &c->parsed;
 
@@ -268,7 +269,7 @@ static enum result answer(struct cli *c, struct reply *out)
 		ask_for_help(c);
 	else if (p->global.version)
 		parsed_become(p, &cmd_version, &c->arena);
-	return p->command ? run(c, p->command, out) : run_alone(c, out);
+	return p->command ? cli_run_command(c, p->command, out) : run_alone(c, out);
 }
 
 /* `status ID` only reads, so it prints the lines of `show`. */
@@ -280,7 +281,7 @@ static const struct command *shown_as(const struct cli *c)
 }
 
 /* An answer that was not written was not received: the caller must not mistake the rest for an answer. */
-static int end(const struct cli *c, enum result code)
+static int cli_end(const struct cli *c, enum result code)
 {
 	int fault = c->output.fault;
 
@@ -296,12 +297,12 @@ static int end(const struct cli *c, enum result code)
 int cli_run(int argc, const char *const *argv, enum client_face face)
 {
 	struct cli c = { .face = face,
-			 .session = { .emit = emit,
-				      .listening = listening,
-				      .note = note,
-				      .confirm = confirm,
-				      .again = again,
-				      .consent = consent,
+			 .session = { .emit = cli_emit,
+				      .listening = cli_listening,
+				      .note = cli_note,
+				      .confirm = cli_confirm,
+				      .again = cli_again,
+				      .consent = cli_consent,
 				      .help = help_topic,
 				      .completion = gen_completion,
 				      .mcp = mcp_stdio } };
@@ -319,13 +320,13 @@ int cli_run(int argc, const char *const *argv, enum client_face face)
 	c.session.executable = argc > 0 ? argv[0] : "pawl";
 	parse(&c.parsed, argc, argv, &c.arena);
 	c.session.quiet = c.parsed.global.quiet;
-	code = answer(&c, &reply);
+	code = cli_answer(&c, &reply);
 	find_output(&c);
 	c.output.color_err = c.output.format != FORMAT_JSON &&
 			     (code != SUCCESS || reply.ans.warnings.n || reply.warnings.n) &&
 			     find_color(&c, STDERR_FILENO);
 	output_reply(&c.output, shown_as(&c), &reply, &c.arena);
-	exit_code = end(&c, code);
+	exit_code = cli_end(&c, code);
 	reply_free(&reply);
 	client_close(&c.session.client);
 	arena_free(&c.arena);

@@ -3,7 +3,7 @@
 #include "face/cli/words.h"
 
 /* As words_split() reads it back. */
-static struct str escaped(struct str value, struct arena *a)
+static struct str cli_complete_escaped(struct str value, struct arena *a)
 {
 	struct buf b = BUF_MAX(SIZE_MAX / 4);
 	struct str out;
@@ -18,7 +18,7 @@ static struct str escaped(struct str value, struct arena *a)
 	return out;
 }
 
-static bool begins(struct str word, struct str typed)
+static bool cli_complete_begins(struct str word, struct str typed)
 {
 	return str_eq_nocase(str_n(word.p, typed.n < word.n ? typed.n : word.n), typed);
 }
@@ -43,9 +43,9 @@ struct strs complete_line(struct str line, size_t *from, values_fn *values, void
 	typed = words.v[words.n - 1];
 	all = complete_words(words, values, ctx, a);
 	for (size_t i = 0; i < all.words.n; i++)
-		if (begins(all.words.v[i], typed))
-			found = arena_append(a, found, escaped(all.words.v[i], a));
-	if (words.n == 1 && begins(STR("exit"), typed))
+		if (cli_complete_begins(all.words.v[i], typed))
+			found = arena_append(a, found, cli_complete_escaped(all.words.v[i], a));
+	if (words.n == 1 && cli_complete_begins(STR("exit"), typed))
 		found = arena_append(a, found, STR("exit"));
 	return found;
 }

@@ -172,7 +172,7 @@ static void help_all(struct buf *out)
 }
 
 /* Finds a command that is built in or comes from a module. */
-static const struct command *find(const char *const *words, size_t n, size_t *used)
+static const struct command *cli_help_find(const char *const *words, size_t n, size_t *used)
 {
 	const struct command *c = command_find(words, n, used);
 	const struct module *m;
@@ -213,7 +213,7 @@ bool help_topic(struct buf *out, struct strs topic)
 		help_all(out);
 		return true;
 	}
-	c = find(words, topic.n < 2 ? topic.n : 2, &used);
+	c = cli_help_find(words, topic.n < 2 ? topic.n : 2, &used);
 	if (c && used == topic.n)
 		help_command(out, c);
 	else if (topic.n == 1 && command_prefix(words[0]))

@@ -35,7 +35,7 @@ static void put_json(struct buf *out, json_t *object)
 }
 
 /* The length of `s` without a character of which the rest is still to come. */
-static size_t whole(struct str s)
+static size_t output_whole(struct str s)
 {
 	size_t n = s.n;
 	uint32_t c;
@@ -47,7 +47,7 @@ static size_t whole(struct str s)
 		       : s.n;
 }
 
-static void put(struct output *o, struct str text)
+static void output_put(struct output *o, struct str text)
 {
 	int r = o->fault || !text.n ? 0
 		: o->color          ? tty_write_painted(STDOUT_FILENO, text)
@@ -57,11 +57,11 @@ static void put(struct output *o, struct str text)
 		o->fault = -r;
 }
 
-static void drain(struct buf *out, void *ctx)
+static void output_drain(struct buf *out, void *ctx)
 {
-	size_t n = whole(buf_str(out));
+	size_t n = output_whole(buf_str(out));
 
-	put(ctx, str_n(out->p, n));
+	output_put(ctx, str_n(out->p, n));
 	memmove(out->p, out->p + n, out->n - n);
 	out->n -= n;
 }
@@ -69,12 +69,12 @@ static void drain(struct buf *out, void *ctx)
 /* Large texts are written piece by piece, so that memory use stays constant. */
 static struct buf output_buf(struct output *o)
 {
-	return (struct buf){ .max = OUTPUT_MAX, .drain = drain, .drain_ctx = o };
+	return (struct buf){ .max = OUTPUT_MAX, .drain = output_drain, .drain_ctx = o };
 }
 
-static void flush(struct output *o, struct buf *out)
+static void output_flush(struct output *o, struct buf *out)
 {
-	put(o, buf_str(out));
+	output_put(o, buf_str(out));
 	buf_free(out);
 }
 
@@ -139,7 +139,7 @@ static void put_reply(struct output *o, const struct command *c, const struct re
 		porcelain_reply(&out, c, r, a);
 	else if (reply_ok(r) || (c && c->flags & C_REPORT))
 		command_show(c, r, &v);
-	flush(o, &out);
+	output_flush(o, &out);
 }
 
 void output_reply(struct output *o, const struct command *c, const struct reply *r, struct arena *a)
@@ -168,7 +168,7 @@ void output_event(struct output *o, const struct event *e, struct arena *a)
 		porcelain_event(&out, e, a);
 	else
 		show_event(e, &v);
-	flush(o, &out);
+	output_flush(o, &out);
 }
 
 void output_preview(struct output *o, const struct command *c, const struct reply *r,

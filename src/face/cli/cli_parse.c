@@ -18,7 +18,7 @@ struct parser {
 	bool stdin_used;
 };
 
-static bool refuse(struct parser *p, struct str message, struct str hint)
+static bool parse_refuse_word(struct parser *p, struct str message, struct str hint)
 {
 	p->out->code = USAGE;
 	p->out->message = message;
@@ -28,7 +28,7 @@ static bool refuse(struct parser *p, struct str message, struct str hint)
 
 #define SAY(p, ...) arena_printf((p)->arena, __VA_ARGS__)
 
-static const char *shown(struct parser *p, const char *word)
+static const char *parse_shown(struct parser *p, const char *word)
 {
 	return arena_cstr(p->arena, text_cut(p->arena, text_line(p->arena, str_c(word)), 60));
 }
@@ -89,16 +89,18 @@ static bool unknown_option(struct parser *p, const char *word, struct str name, 
 {
 	const struct command *c = p->out->command;
 	const char *near = letter ? NULL : nearest_option(p, name);
-	struct str what = c ? SAY(p, "%s has no option %s", c->name, shown(p, word))
-			    : SAY(p, "there is no option %s before the command", shown(p, word));
+	struct str what = c ? SAY(p, "%s has no option %s", c->name, parse_shown(p, word))
+			    : SAY(p, "there is no option %s before the command",
+				  parse_shown(p, word));
 
 	if (near)
-		return refuse(
+		return parse_refuse_word(
 			p, what,
 			SAY(p, "did you mean --%s? %s", near, arena_cstr(p->arena, help_hint(p))));
-	return refuse(p, what,
-		      c ? help_hint(p)
-			: STR("write a command's options after its name; run `pawl help`"));
+	return parse_refuse_word(
+		p, what,
+		c ? help_hint(p)
+		  : STR("write a command's options after its name; run `pawl help`"));
 }
 
 static const char *label_of(struct parser *p, const struct param *o)
@@ -132,8 +134,9 @@ static bool read_stdin(struct parser *p, const struct param *o, struct str *text
 	ssize_t n;
 
 	if (p->stdin_used)
-		return refuse(p, SAY(p, "%s: standard input can be read only once", label_of(p, o)),
-			      help_hint(p));
+		return parse_refuse_word(
+			p, SAY(p, "%s: standard input can be read only once", label_of(p, o)),
+			help_hint(p));
 	p->stdin_used = true;
 	while ((n = read(STDIN_FILENO, block, sizeof(block))) > 0 || (n < 0 && errno == EINTR)) {
 		if (n > 0)
@@ -145,31 +148,33 @@ static bool read_stdin(struct parser *p, const struct param *o, struct str *text
 		b.n--;
 	*text = arena_str(p->arena, buf_str(&b));
 	if (n < 0)
-		refuse(p,
-		       SAY(p, "%s: cannot read standard input: %s", label_of(p, o),
-			   strerror(errno)),
-		       STR(""));
+		parse_refuse_word(p,
+				  SAY(p, "%s: cannot read standard input: %s", label_of(p, o),
+				      strerror(errno)),
+				  STR(""));
 	else if (b.full)
-		refuse(p,
-		       SAY(p, "%s: standard input is longer than %d bytes", label_of(p, o),
-			   TEXT_MAX),
-		       STR(""));
+		parse_refuse_word(p,
+				  SAY(p, "%s: standard input is longer than %d bytes",
+				      label_of(p, o), TEXT_MAX),
+				  STR(""));
 	buf_free(&b);
 	return p->out->code == SUCCESS;
 }
 
-static bool set(struct parser *p, const struct param *o, struct str text)
+static bool parse_set(struct parser *p, const struct param *o, struct str text)
 {
 	void *into = is_global(o) && !o->arg ? (void *)&p->out->global : p->out->args;
 	const char *fault;
 
 	if (said_before(p, o))
-		return refuse(p, SAY(p, "%s is given twice", label_of(p, o)), help_hint(p));
+		return parse_refuse_word(p, SAY(p, "%s is given twice", label_of(p, o)),
+					 help_hint(p));
 	if (o->arg && (o->type == P_TEXT || o->type == P_JSON) && str_is(text, "-") &&
 	    !read_stdin(p, o, &text))
 		return false;
 	fault = param_set(into, o, text, p->arena);
-	return fault ? refuse(p, SAY(p, "%s: %s", label_of(p, o), fault), help_hint(p)) : true;
+	return fault ? parse_refuse_word(p, SAY(p, "%s: %s", label_of(p, o), fault), help_hint(p))
+		     : true;
 }
 
 /* The word after an option. If it is an option itself, the user more likely forgot the value. */
@@ -178,12 +183,12 @@ static bool take_value(struct parser *p, const struct param *o, struct str *text
 	const char *next = p->at + 1 < p->argc ? p->argv[p->at + 1] : NULL;
 
 	if (next && !strncmp(next, "--", 2) && find_option(p, str_c(next + 2), false))
-		return refuse(
+		return parse_refuse_word(
 			p, SAY(p, "--%s needs a value, but %s follows", o->name, next),
 			SAY(p, "if you mean that as the value, write --%s=%s", o->name, next));
 	if (!next)
-		return refuse(p, SAY(p, "--%s needs a value: %s", o->name, param_value(o)),
-			      help_hint(p));
+		return parse_refuse_word(
+			p, SAY(p, "--%s needs a value: %s", o->name, param_value(o)), help_hint(p));
 	p->at++;
 	*text = str_c(next);
 	return true;
@@ -218,13 +223,14 @@ static bool long_option(struct parser *p, const char *word)
 	if (!o)
 		return unknown_option(p, SAY(p, "--%.*s", STRF(name)).p, name, false);
 	if (o->type == P_FLAG && equals)
-		return refuse(p, SAY(p, "--%s takes no value", o->name), help_hint(p));
+		return parse_refuse_word(p, SAY(p, "--%s takes no value", o->name), help_hint(p));
 	if (o->flags & P_OPTIONAL && equals && !text.n)
-		return refuse(p, SAY(p, "--%s= needs a value: %s", o->name, param_value(o)),
-			      help_hint(p));
+		return parse_refuse_word(p,
+					 SAY(p, "--%s= needs a value: %s", o->name, param_value(o)),
+					 help_hint(p));
 	if (o->type != P_FLAG && !equals && !may_take_value(p, o, &text))
 		return false;
-	return set(p, o, text);
+	return parse_set(p, o, text);
 }
 
 /* "-q", "-qj", "-t 5m", "-t5m" */
@@ -237,13 +243,13 @@ static bool short_options(struct parser *p, const char *word)
 		if (!o)
 			return unknown_option(p, word, str_c(c), true);
 		if (o->type == P_FLAG) {
-			if (!set(p, o, STR("")))
+			if (!parse_set(p, o, STR("")))
 				return false;
 			continue;
 		}
 		if (!text.n && !may_take_value(p, o, &text))
 			return false;
-		return set(p, o, text);
+		return parse_set(p, o, text);
 	}
 	return true;
 }
@@ -254,13 +260,13 @@ static bool unknown_command(struct parser *p, const char *word)
 {
 	const char *prefix = p->out->prefix, *near = command_nearest(prefix, word, p->arena);
 	struct str what = SAY(p, "there is no command '%s%s%s'", prefix ? prefix : "",
-			      prefix ? " " : "", shown(p, word));
+			      prefix ? " " : "", parse_shown(p, word));
 
 	if (!near)
-		return refuse(p, what, help_hint(p));
-	return refuse(p, what,
-		      SAY(p, "did you mean `pawl %s%s%s`? %s", prefix ? prefix : "",
-			  prefix ? " " : "", near, arena_cstr(p->arena, help_hint(p))));
+		return parse_refuse_word(p, what, help_hint(p));
+	return parse_refuse_word(p, what,
+				 SAY(p, "did you mean `pawl %s%s%s`? %s", prefix ? prefix : "",
+				     prefix ? " " : "", near, arena_cstr(p->arena, help_hint(p))));
 }
 
 /* A command that is not built in may come from a module. */
@@ -273,8 +279,8 @@ static bool load_module(struct parser *p, const char *word)
 	if (r > 0 || (r == 0 && !m->commands))
 		return unknown_command(p, word);
 	if (r < 0) {
-		refuse(p, SAY(p, "cannot load the module for '%s': %s", word, why),
-		       STR("install its package again"));
+		parse_refuse_word(p, SAY(p, "cannot load the module for '%s': %s", word, why),
+				  STR("install its package again"));
 		p->out->code = MISCONFIGURED;
 		return false;
 	}
@@ -358,11 +364,12 @@ static bool take_word(struct parser *p, const char *word)
 		return name_word(p, word);
 	o = param_positional(p->out->command->params, p->positional);
 	if (!o)
-		return refuse(
-			p, SAY(p, "%s does not take '%s'", p->out->command->name, shown(p, word)),
-			word_hint(p));
+		return parse_refuse_word(p,
+					 SAY(p, "%s does not take '%s'", p->out->command->name,
+					     parse_shown(p, word)),
+					 word_hint(p));
 	p->positional++;
-	return set(p, o, str_c(word));
+	return parse_set(p, o, str_c(word));
 }
 
 /* --- the whole ------------------------------------------------------------------------------------ */
@@ -381,11 +388,11 @@ static bool check_required(struct parser *p)
 
 	if (!o || o->flags & P_ELSEWHERE)
 		return true;
-	return refuse(p,
-		      SAY(p, "%s needs %s: %s", c->name,
-			  is_option(o) ? SAY(p, "--%s %s", o->name, param_value(o)).p : o->name,
-			  o->help),
-		      SAY(p, "e.g. %s", arena_cstr(p->arena, first_line(c->example))));
+	return parse_refuse_word(
+		p,
+		SAY(p, "%s needs %s: %s", c->name,
+		    is_option(o) ? SAY(p, "--%s %s", o->name, param_value(o)).p : o->name, o->help),
+		SAY(p, "e.g. %s", arena_cstr(p->arena, first_line(c->example))));
 }
 
 static bool check_globals(struct parser *p)
@@ -393,12 +400,12 @@ static bool check_globals(struct parser *p)
 	const struct global_args *g = &p->out->global;
 
 	if ((g->json != 0) + (g->porcelain != 0) + (g->format.n != 0) > 1)
-		return refuse(
+		return parse_refuse_word(
 			p,
 			STR("--json, --porcelain and --format cannot be used together: give one of them"),
 			STR(""));
 	if (g->no_color && g->color.n)
-		return refuse(
+		return parse_refuse_word(
 			p, STR("--color and --no-color cannot be used together: give one of them"),
 			STR(""));
 	return true;
@@ -415,8 +422,8 @@ static bool complete_prefix(struct parser *p)
 		parsed_become(p->out, c, p->arena);
 		return true;
 	}
-	return refuse(p, SAY(p, "%s is only the first word of a command", p->out->prefix),
-		      help_hint(p));
+	return parse_refuse_word(
+		p, SAY(p, "%s is only the first word of a command", p->out->prefix), help_hint(p));
 }
 
 /* The format of an error must not depend on the place of the error in the line. */

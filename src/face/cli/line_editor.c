@@ -39,7 +39,7 @@ static char *show_prompt(EditLine *el)
 /* --- completion ----------------------------------------------------------------------------------- */
 
 /* The length of the common prefix of all candidates. */
-static size_t common(struct strs list)
+static size_t editor_common(struct strs list)
 {
 	size_t n = list.v[0].n;
 
@@ -53,7 +53,7 @@ static size_t common(struct strs list)
 	return n;
 }
 
-static size_t columns(void)
+static size_t editor_columns(void)
 {
 	struct winsize size;
 
@@ -62,7 +62,7 @@ static size_t columns(void)
 
 static void list_all(struct strs list)
 {
-	size_t at = 0, wide = columns(), n = list.n < LIST_MAX ? list.n : LIST_MAX;
+	size_t at = 0, wide = editor_columns(), n = list.n < LIST_MAX ? list.n : LIST_MAX;
 
 	for (size_t i = 0; i < n; i++) {
 		size_t width = text_width(list.v[i]);
@@ -98,7 +98,7 @@ static unsigned char on_tab(EditLine *el, wint_t ch)
 	unsigned char done = CC_REFRESH;
 
 	(void)ch;
-	n = list.n ? common(list) : 0;
+	n = list.n ? editor_common(list) : 0;
 	if (!list.n) {
 		done = CC_REFRESH_BEEP;
 	} else if (list.n == 1 || n > line.n - from) {

@@ -6,7 +6,7 @@
 #include "core/lease.h"
 #include "format/event.h"
 
-static void put(struct buf *out, const char *key, struct str value)
+static void porcelain_put(struct buf *out, const char *key, struct str value)
 {
 	if (!value.n)
 		return;
@@ -14,22 +14,22 @@ static void put(struct buf *out, const char *key, struct str value)
 	text_visible(out, value, false);
 }
 
-static void line(struct buf *out, const char *word, const struct task *t)
+static void porcelain_line(struct buf *out, const char *word, const struct task *t)
 {
 	buf_addf(out, "%s:", word);
-	put(out, "task", t->id);
+	porcelain_put(out, "task", t->id);
 }
 
 static void put_status(struct buf *out, const struct task *t)
 {
 	if (t->status)
-		put(out, "status", str_c(status_name(t->status)));
+		porcelain_put(out, "status", str_c(status_name(t->status)));
 }
 
 static void put_acquired(struct buf *out, const struct task *t)
 {
-	line(out, "LOCK_ACQUIRED", t);
-	put(out, "agent", t->lock.holder);
+	porcelain_line(out, "LOCK_ACQUIRED", t);
+	porcelain_put(out, "agent", t->lock.holder);
 	buf_addc(out, '\n');
 }
 
@@ -66,8 +66,8 @@ static void put_value(struct buf *out, struct str value)
 	buf_addc(out, '"');
 }
 
-static void item(struct buf *out, const struct task *t, const char *before, struct str what,
-		 const char *after)
+static void porcelain_item(struct buf *out, const struct task *t, const char *before,
+			   struct str what, const char *after)
 {
 	struct str agent = t->lock.holder.n ? t->lock.holder : t->last_holder;
 
@@ -121,16 +121,18 @@ static void put_sections(struct buf *out, const struct answer *ans, struct arena
 	buf_adds(out, STR("=== Active Tasks ===\n"));
 	for (size_t i = 0; i < ans->n_tasks; i++)
 		if (lease_live(&t[i].lock, ans->now))
-			item(out, &t[i], " (since ", time_of(t[i].lock.acquired_at, a), ")");
+			porcelain_item(out, &t[i], " (since ", time_of(t[i].lock.acquired_at, a),
+				       ")");
 	for (int part = SECTION_DONE; part <= SECTION_OTHER; part++) {
 		buf_addf(out, "=== %s Tasks ===\n", heads[part]);
 		for (size_t i = 0; i < ans->n_tasks; i++) {
 			if ((int)section_of(&t[i]) != part)
 				continue;
 			if (part == SECTION_DONE)
-				item(out, &t[i], " (completed ", time_of(t[i].done_at, a), ")");
+				porcelain_item(out, &t[i], " (completed ", time_of(t[i].done_at, a),
+					       ")");
 			else if (part == SECTION_FAILED)
-				item(out, &t[i], " - ", t[i].blocker_reason, "");
+				porcelain_item(out, &t[i], " - ", t[i].blocker_reason, "");
 			else if (!lease_live(&t[i].lock, ans->now))
 				other_item(out, &t[i]);
 		}
@@ -218,17 +220,17 @@ static void put_failure(struct buf *out, const struct command *c, const struct a
 	const struct task *t = ans->task;
 
 	if (ans->code == CONFLICT && t && lease_live(&t->lock, ans->now)) {
-		line(out, "LOCK_EXISTS", t);
-		put(out, "agent", t->lock.holder);
-		put(out, "claimed", time_of(t->lock.acquired_at, a));
+		porcelain_line(out, "LOCK_EXISTS", t);
+		porcelain_put(out, "agent", t->lock.holder);
+		porcelain_put(out, "claimed", time_of(t->lock.acquired_at, a));
 	} else if (ans->code == MISCONFIGURED && c && takes_lock(c) && t && t->status == DONE) {
-		line(out, "TASK_ALREADY_DONE", t);
+		porcelain_line(out, "TASK_ALREADY_DONE", t);
 	} else if (t) {
-		line(out, result_name(ans->code), t);
+		porcelain_line(out, result_name(ans->code), t);
 		put_status(out, t);
 	} else {
 		buf_addf(out, "%s:", result_name(ans->code));
-		put(out, "message", ans->message);
+		porcelain_put(out, "message", ans->message);
 	}
 	buf_addc(out, '\n');
 }
@@ -241,12 +243,12 @@ static void put_task(struct buf *out, const struct command *c, const struct answ
 
 	if (changes && (c->op == OP_DONE || c->op == OP_APPROVE || c->op == OP_STATUS) &&
 	    t->status == DONE) {
-		line(out, "TASK_COMPLETE", t);
+		porcelain_line(out, "TASK_COMPLETE", t);
 	} else if (changes && (c->op == OP_FAIL || c->op == OP_STATUS) && t->status == FAILED) {
-		line(out, "TASK_FAILED", t);
-		put(out, "reason", t->blocker_reason);
+		porcelain_line(out, "TASK_FAILED", t);
+		porcelain_put(out, "reason", t->blocker_reason);
 	} else {
-		line(out, result_name(ans->code), t);
+		porcelain_line(out, result_name(ans->code), t);
 		put_status(out, t);
 	}
 	buf_addc(out, '\n');
@@ -261,15 +263,15 @@ static void put_members(struct buf *out, const struct answer *ans, const json_t 
 {
 	buf_addf(out, "%s:", result_name(ans->code));
 	if (ans->task)
-		put(out, "task", ans->task->id);
+		porcelain_put(out, "task", ans->task->id);
 	if (ans->task && ans->kind == ANSWER_LOCK)
-		put(out, "agent", ans->task->lock.holder);
+		porcelain_put(out, "agent", ans->task->lock.holder);
 	put_scalars(out, o);
 	put_scalars(out, json_object_get(o, "setting"));
 	put_scalars(out, json_object_get(o, "emergency"));
 	put_scalars(out, json_object_get(o, "health"));
 	if (ans->paused)
-		put(out, "paused", STR("true"));
+		porcelain_put(out, "paused", STR("true"));
 	put_scalars(out, json_object_get(o, "paused"));
 	if (ans->kind == ANSWER_OVERVIEW)
 		put_counts(out, ans);

@@ -33,7 +33,7 @@ struct prompt {
 
 /* --- options of `interactive` apply to every command -------------------------------------------- */
 
-static void export(const char *name, struct str value)
+static void prompt_export(const char *name, struct str value)
 {
 	struct arena a = { 0 };
 
@@ -44,16 +44,18 @@ static void export(const char *name, struct str value)
 
 static void export_all(const struct global_args *g)
 {
-	export("PAWL_STORE", g->store);
-	export("PAWL_QUEUE", g->queue);
-	export("PAWL_AGENT", g->agent);
-	export("PAWL_RUN", g->run);
-	export("PAWL_TIMEOUT", g->timeout);
-	export("PAWL_FORMAT", g->json ? STR("json") : g->porcelain ? STR("porcelain") : g->format);
-	export("PAWL_COLOR", g->no_color ? STR("never") : g->color);
+	prompt_export("PAWL_STORE", g->store);
+	prompt_export("PAWL_QUEUE", g->queue);
+	prompt_export("PAWL_AGENT", g->agent);
+	prompt_export("PAWL_RUN", g->run);
+	prompt_export("PAWL_TIMEOUT", g->timeout);
+	prompt_export("PAWL_FORMAT", g->json        ? STR("json")
+				     : g->porcelain ? STR("porcelain")
+						    : g->format);
+	prompt_export("PAWL_COLOR", g->no_color ? STR("never") : g->color);
 }
 
-static enum result enter(struct session *s, const struct args *a, struct reply *out)
+static enum result prompt_enter(struct session *s, const struct args *a, struct reply *out)
 {
 	struct client_options said = s->client.said;
 	struct answer ans = { 0 };
@@ -74,7 +76,7 @@ static enum result enter(struct session *s, const struct args *a, struct reply *
 
 /* --- completion ----------------------------------------------------------------------------------- */
 
-static struct strs complete(void *ctx, struct str line, size_t *from, struct arena *a)
+static struct strs prompt_complete(void *ctx, struct str line, size_t *from, struct arena *a)
 {
 	struct client_options said = { .face = CLIENT_PROMPT };
 
@@ -120,7 +122,7 @@ static int run_child(const struct prompt *p, const char **argv, int argc)
 	return 128 + WTERMSIG(status);
 }
 
-static int usage(struct str line, const char *message)
+static int prompt_usage(struct str line, const char *message)
 {
 	struct arena a = { 0 };
 
@@ -167,9 +169,9 @@ static bool run_line(struct prompt *p, struct str line)
 	if (!w.list.n || line.p[0] == '#')
 		;
 	else if (w.open)
-		code = usage(line, "a quote is not closed, or nothing follows a \\");
+		code = prompt_usage(line, "a quote is not closed, or nothing follows a \\");
 	else if (!text_valid(line))
-		code = usage(line, "this line is not valid UTF-8");
+		code = prompt_usage(line, "this line is not valid UTF-8");
 	else if (clears_screen(p, w.list))
 		tty_clear();
 	else if (more)
@@ -258,7 +260,7 @@ static void open_editor(struct prompt *p)
 					      module_dir()));
 }
 
-static void greet(const struct session *s)
+static void prompt_welcome(const struct session *s)
 {
 	if (s->client.conn.config.uri.n)
 		tty_print(STDOUT_FILENO, "%s, as %.*s\n",
@@ -276,9 +278,9 @@ static void greet(const struct session *s)
 enum result prompt_run(struct session *s, const struct args *a, struct reply *out)
 {
 	struct prompt p = { .session = s,
-			    .host = { .prompt = "pawl> ", .complete = complete },
+			    .host = { .prompt = "pawl> ", .complete = prompt_complete },
 			    .terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) };
-	enum result code = enter(s, a, out);
+	enum result code = prompt_enter(s, a, out);
 
 	if (code != SUCCESS)
 		return code;
@@ -286,7 +288,7 @@ enum result prompt_run(struct session *s, const struct args *a, struct reply *ou
 		signal(SIGINT, SIG_IGN);
 		signal(SIGQUIT, SIG_IGN);
 		if (!s->quiet)
-			greet(s);
+			prompt_welcome(s);
 		open_editor(&p);
 	}
 	read_all(&p);

@@ -48,7 +48,7 @@ static const char *file_of(const struct keyring *k, struct arena *a)
 }
 
 /* Two prompts may be open: each only appends to the file, and only this function cuts it. */
-static void cut(const char *file, struct strs lines)
+static void recall_cut(const char *file, struct strs lines)
 {
 	struct buf b = BUF_MAX(FILE_MAX);
 
@@ -77,7 +77,7 @@ struct strs recall_load(const struct keyring *k, struct arena *a)
 		all.v[all.n++] = arena_str(a, line);
 	}
 	if (all.n > LINES_KEPT) {
-		cut(file, all);
+		recall_cut(file, all);
 		all.v += all.n - LINES_KEPT;
 		all.n = LINES_KEPT;
 	}

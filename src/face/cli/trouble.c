@@ -2,7 +2,7 @@
 #include "face/cli/cli.h"
 
 /* The level of a heading: 2 for "## CONFLICT", 0 for other lines; *name: the text of the heading. */
-static size_t heading(struct str line, struct str *name)
+static size_t trouble_heading(struct str line, struct str *name)
 {
 	size_t n = 0;
 
@@ -19,7 +19,7 @@ bool trouble_topic(struct buf *out, struct str topic)
 
 	while (rest.n) {
 		struct str line = str_cut(&rest, '\n');
-		size_t n = heading(line, &name);
+		size_t n = trouble_heading(line, &name);
 
 		if (level && n && n <= level)
 			break;

@@ -2,7 +2,7 @@
 
 #include "base/buf.h"
 
-static bool blank(char c)
+static bool words_blank(char c)
 {
 	return c == ' ' || (c >= '\t' && c <= '\r');
 }
@@ -18,7 +18,7 @@ static size_t take_word(struct words *w, struct str line, size_t at, struct buf 
 {
 	char quote = '\0';
 
-	for (; at < line.n && (quote || !blank(line.p[at])); at++) {
+	for (; at < line.n && (quote || !words_blank(line.p[at])); at++) {
 		char c = line.p[at], next = at + 1 < line.n ? line.p[at + 1] : '\0';
 
 		if (c == '\\' && escapes(quote, next)) {
@@ -43,7 +43,7 @@ void words_split(struct words *w, struct str line, struct arena *a)
 	for (;;) {
 		struct buf b = BUF_MAX(line.n + 1);
 
-		while (at < line.n && blank(line.p[at]))
+		while (at < line.n && words_blank(line.p[at]))
 			at++;
 		w->last = at;
 		if (at == line.n)

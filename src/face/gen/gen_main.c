@@ -54,7 +54,7 @@ static int completions(struct arena *a, const char *dir)
 }
 
 /* Prints a page of doc/. Returns 2 if there is no page of that name. */
-static int page(const char *name)
+static int gen_main_page(const char *name)
 {
 	static const struct {
 		const char *name;
@@ -84,7 +84,7 @@ int main(int argc, char **argv)
 	else if (argc == 3 && !strcmp(argv[1], "completions"))
 		r = fs_make_dirs(argv[2], 0777) || completions(&a, argv[2]);
 	else if (argc == 2)
-		r = page(argv[1]);
+		r = gen_main_page(argv[1]);
 	if (r == 2)
 		tty_print(
 			STDERR_FILENO,

@@ -7,7 +7,7 @@
 #define PAGE_DATE "2026-11-15"
 
 /* Writes text into a page and escapes characters that roff would interpret. */
-static void put(struct buf *out, struct str s)
+static void gen_man_put(struct buf *out, struct str s)
 {
 	for (size_t i = 0; i < s.n; i++) {
 		bool start = i == 0 || s.p[i - 1] == '\n';
@@ -25,7 +25,7 @@ static void put(struct buf *out, struct str s)
 
 static void put_line(struct buf *out, const char *text)
 {
-	put(out, str_c(text));
+	gen_man_put(out, str_c(text));
 	buf_addc(out, '\n');
 }
 
@@ -41,12 +41,12 @@ static void put_param(struct buf *out, const struct param *p)
 
 	gen_param_name(&name, p);
 	buf_adds(out, STR(".TP\n\\fB"));
-	put(out, buf_str(&name));
+	gen_man_put(out, buf_str(&name));
 	buf_adds(out, STR("\\fR\n"));
-	put(out, str_c(p->help));
+	gen_man_put(out, str_c(p->help));
 	if (p->def) {
 		buf_adds(out, STR(" (default: "));
-		put(out, str_c(p->def));
+		gen_man_put(out, str_c(p->def));
 		buf_addc(out, ')');
 	}
 	buf_adds(out, STR(".\n"));
@@ -84,7 +84,7 @@ static void put_synopsis(struct buf *out, const struct command *c)
 
 	gen_usage(&usage, c, 70, 0);
 	buf_adds(out, STR(".nf\n"));
-	put(out, buf_str(&usage));
+	gen_man_put(out, buf_str(&usage));
 	buf_adds(out, STR(".fi\n"));
 	buf_free(&usage);
 }
@@ -153,7 +153,7 @@ static void page_family(struct buf *out, const char *word)
 		if (!str_is(command_word(commands[i]), word))
 			continue;
 		buf_addf(out, ".SS \"%s: ", commands[i]->name);
-		put(out, str_c(commands[i]->summary));
+		gen_man_put(out, str_c(commands[i]->summary));
 		buf_adds(out, STR("\"\n"));
 		put_body(out, commands[i]);
 	}

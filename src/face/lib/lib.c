@@ -53,7 +53,7 @@ const char *pawl_code_name(int code)
 	return "";
 }
 
-static char *copy(struct str s)
+static char *lib_copy(struct str s)
 {
 	char *p = mem_alloc(s.n + 1);
 
@@ -128,7 +128,7 @@ int pawl_open(struct pawl **out, const struct pawl_options *options, char **erro
 		return PAWL_SUCCESS;
 	}
 	if (error)
-		*error = copy(ans.message);
+		*error = lib_copy(ans.message);
 	pawl_close(p);
 	return (int)code;
 }
@@ -144,7 +144,7 @@ static enum result make_queue(const struct pawl_options *o, char **error)
 	s.client.said = options_of(o, &arena);
 	code = command_run(&cmd_init, &s, args_new(&cmd_init, &arena), &reply);
 	if (code != SUCCESS && error)
-		*error = copy(reply.ans.message);
+		*error = lib_copy(reply.ans.message);
 	reply_free(&reply);
 	client_close(&s.client);
 	arena_free(&arena);
@@ -201,9 +201,9 @@ static void keep_error(struct pawl *p, const struct reply *r)
 	if (reply_ok(r))
 		return;
 	if (r->ans.message.n)
-		p->message = copy(r->ans.message);
+		p->message = lib_copy(r->ans.message);
 	if (r->ans.hint.n)
-		p->hint = copy(r->ans.hint);
+		p->hint = lib_copy(r->ans.hint);
 }
 
 static void call_free(struct called *x)
@@ -239,7 +239,8 @@ static enum result open_for(struct pawl *p, const struct command *c, struct repl
 	return code == SUCCESS ? SUCCESS : run_answer(&ans, out);
 }
 
-static enum result run(struct pawl *p, const char *name, const json_t *arguments, struct called *x)
+static enum result lib_run(struct pawl *p, const char *name, const json_t *arguments,
+			   struct called *x)
 {
 	struct session *s = &p->session;
 	const struct command *c = find_command(name, s->arena);
@@ -263,19 +264,20 @@ static enum result run(struct pawl *p, const char *name, const json_t *arguments
 	return code == SUCCESS ? command_run(c, s, args, &x->reply) : code;
 }
 
-static enum result call(struct pawl *p, const char *name, const json_t *arguments, struct called *x)
+static enum result lib_call(struct pawl *p, const char *name, const json_t *arguments,
+			    struct called *x)
 {
 	struct session *s = &p->session;
 	enum result code;
 
 	s->arena = s->client.arena = s->client.keyring.arena = &x->arena;
-	code = run(p, name, arguments, x);
+	code = lib_run(p, name, arguments, x);
 	s->arena = s->client.arena = s->client.keyring.arena = &p->arena;
 	keep_error(p, &x->reply);
 	return code;
 }
 
-static json_t *load(const char *arguments, json_error_t *e)
+static json_t *lib_load(const char *arguments, json_error_t *e)
 {
 	json_t *o;
 
@@ -289,7 +291,7 @@ static json_t *load(const char *arguments, json_error_t *e)
 	return o;
 }
 
-static enum result refuse(struct pawl *p, const char *text, struct called *x)
+static enum result lib_refuse(struct pawl *p, const char *text, struct called *x)
 {
 	run_fail(USAGE, str_c(text), STR(""), &x->reply);
 	keep_error(p, &x->reply);
@@ -304,16 +306,16 @@ static enum result call_text(struct pawl *p, const char *name, const char *argum
 	enum result code;
 
 	if (!name)
-		return refuse(p, "no command was named", x);
-	o = load(arguments, &e);
+		return lib_refuse(p, "no command was named", x);
+	o = lib_load(arguments, &e);
 	if (!o)
-		return refuse(p, "the arguments are not a JSON object", x);
-	code = call(p, name, o, x);
+		return lib_refuse(p, "the arguments are not a JSON object", x);
+	code = lib_call(p, name, o, x);
 	json_decref(o);
 	return code;
 }
 
-static char *dump(json_t *o)
+static char *lib_dump(json_t *o)
 {
 	char *text = json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(15));
 
@@ -327,7 +329,7 @@ int pawl_call(struct pawl *p, const char *name, const char *arguments, char **an
 	enum result code = call_text(p, name, arguments, &x);
 
 	if (answer)
-		*answer = dump(command_json(x.command, &x.reply, &x.arena));
+		*answer = lib_dump(command_json(x.command, &x.reply, &x.arena));
 	call_free(&x);
 	return (int)code;
 }
@@ -347,8 +349,8 @@ static struct pawl_lock *make_lock(struct called *x, int64_t sent)
 	struct pawl_lock *l = mem_alloc(sizeof(*l));
 
 	*l = (struct pawl_lock){
-		.id = copy(ans->task->id),
-		.token = copy(ans->lock->token),
+		.id = lib_copy(ans->task->id),
+		.token = lib_copy(ans->lock->token),
 		.fence = ans->lock->fence,
 		.task = ans->task,
 		.now = ans->now,
@@ -360,11 +362,11 @@ static struct pawl_lock *make_lock(struct called *x, int64_t sent)
 }
 
 /* The named arguments, and one more. */
-static enum result take(struct pawl *p, const char *name, const char *arguments, const char *key,
-			json_t *value, struct pawl_lock **lock)
+static enum result lib_take(struct pawl *p, const char *name, const char *arguments,
+			    const char *key, json_t *value, struct pawl_lock **lock)
 {
 	json_error_t e;
-	json_t *o = load(arguments, &e);
+	json_t *o = lib_load(arguments, &e);
 	int64_t sent = os_boot_ms();
 	struct called x = { 0 };
 	enum result code;
@@ -372,10 +374,10 @@ static enum result take(struct pawl *p, const char *name, const char *arguments,
 	*lock = NULL;
 	if (o) {
 		json_object_set_new(o, key, value);
-		code = call(p, name, o, &x);
+		code = lib_call(p, name, o, &x);
 	} else {
 		json_decref(value);
-		code = refuse(p, "the arguments are not a JSON object", &x);
+		code = lib_refuse(p, "the arguments are not a JSON object", &x);
 	}
 	if (code == SUCCESS)
 		*lock = make_lock(&x, sent);
@@ -386,12 +388,12 @@ static enum result take(struct pawl *p, const char *name, const char *arguments,
 
 int pawl_next(struct pawl *p, const char *arguments, struct pawl_lock **out)
 {
-	return (int)take(p, "next", arguments, "claim", json_true(), out);
+	return (int)lib_take(p, "next", arguments, "claim", json_true(), out);
 }
 
 int pawl_claim(struct pawl *p, const char *id, const char *arguments, struct pawl_lock **out)
 {
-	return (int)take(p, "claim", arguments, "id", id ? json_string(id) : json_null(), out);
+	return (int)lib_take(p, "claim", arguments, "id", id ? json_string(id) : json_null(), out);
 }
 
 const char *pawl_lock_id(const struct pawl_lock *l)
@@ -415,7 +417,7 @@ const char *pawl_lock_task(const struct pawl_lock *l)
 		(struct pawl_lock *)(uintptr_t)l; /* only pawl makes locks: none is const */
 
 	if (!own->text)
-		own->text = dump(task_json(own->task, own->now, &own->arena));
+		own->text = lib_dump(task_json(own->task, own->now, &own->arena));
 	return own->text;
 }
 
@@ -426,8 +428,8 @@ double pawl_lock_left(const struct pawl_lock *l)
 	return left > 0 ? (double)left / 1000 : 0;
 }
 
-static int holders(struct pawl *p, struct pawl_lock *l, const char *name, const char *key,
-		   const char *text)
+static int lib_holders(struct pawl *p, struct pawl_lock *l, const char *name, const char *key,
+		       const char *text)
 {
 	json_t *o = json_pack("{s:s, s:s}", "id", l->id, "token", l->token);
 	struct called x = { 0 };
@@ -437,9 +439,9 @@ static int holders(struct pawl *p, struct pawl_lock *l, const char *name, const 
 	if (text)
 		json_object_set_new(o, key, json_string(text));
 	if (text && !json_object_get(o, key))
-		code = refuse(p, "the text is not valid UTF-8", &x);
+		code = lib_refuse(p, "the text is not valid UTF-8", &x);
 	else
-		code = call(p, name, o, &x);
+		code = lib_call(p, name, o, &x);
 	if (code == SUCCESS)
 		set_lease(l, &x.reply.ans, sent);
 	else if (code == LOST_LOCK)
@@ -451,27 +453,27 @@ static int holders(struct pawl *p, struct pawl_lock *l, const char *name, const 
 
 int pawl_heartbeat(struct pawl *p, struct pawl_lock *l)
 {
-	return holders(p, l, "heartbeat", "", NULL);
+	return lib_holders(p, l, "heartbeat", "", NULL);
 }
 
 int pawl_done(struct pawl *p, struct pawl_lock *l, const char *summary)
 {
-	return holders(p, l, "done", "summary", summary);
+	return lib_holders(p, l, "done", "summary", summary);
 }
 
 int pawl_review(struct pawl *p, struct pawl_lock *l, const char *summary)
 {
-	return holders(p, l, "review", "summary", summary);
+	return lib_holders(p, l, "review", "summary", summary);
 }
 
 int pawl_fail(struct pawl *p, struct pawl_lock *l, const char *reason)
 {
-	return holders(p, l, "fail", "reason", reason);
+	return lib_holders(p, l, "fail", "reason", reason);
 }
 
 int pawl_release(struct pawl *p, struct pawl_lock *l, const char *reason)
 {
-	return holders(p, l, "release", "reason", reason);
+	return lib_holders(p, l, "release", "reason", reason);
 }
 
 void pawl_lock_free(struct pawl_lock *l)

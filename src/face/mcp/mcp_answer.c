@@ -47,7 +47,7 @@ static size_t text_size(struct str s)
 }
 
 /* The bytes of the value as compact JSON. */
-static size_t size(const json_t *v)
+static size_t mcp_lean_size(const json_t *v)
 {
 	size_t n = 1, i;
 	const char *key;
@@ -56,11 +56,11 @@ static size_t size(const json_t *v)
 	switch (v ? json_typeof(v) : JSON_NULL) {
 	case JSON_OBJECT:
 		json_object_foreach((json_t *)v, key, item)
-			n += text_size(str_c(key)) + 1 + size(item) + 1;
+			n += text_size(str_c(key)) + 1 + mcp_lean_size(item) + 1;
 		return json_object_size(v) ? n : 2;
 	case JSON_ARRAY:
 		json_array_foreach(v, i, item)
-			n += size(item) + 1;
+			n += mcp_lean_size(item) + 1;
 		return json_array_size(v) ? n : 2;
 	case JSON_STRING:
 		return text_size(json_text(v));
@@ -77,13 +77,13 @@ static size_t size(const json_t *v)
 
 void lean_spend(struct briefing *b, const json_t *part)
 {
-	size_t n = size(part);
+	size_t n = mcp_lean_size(part);
 
 	b->room -= n < b->room ? n : b->room;
 }
 
 /* At most n bytes of the text, never half a character. */
-static struct str shortened(struct str s, size_t n)
+static struct str mcp_lean_shortened(struct str s, size_t n)
 {
 	if (s.n <= n)
 		return s;
@@ -94,7 +94,7 @@ static struct str shortened(struct str s, size_t n)
 
 static struct str with_ellipsis(struct str s, size_t bytes, struct arena *a)
 {
-	struct str head = shortened(s, bytes);
+	struct str head = mcp_lean_shortened(s, bytes);
 
 	return arena_printf(a, "%.*s…", STRF(head));
 }
@@ -108,13 +108,13 @@ struct str lean_cut(struct briefing *b, struct str s, size_t bytes)
 }
 
 /* How much shorter the rows become when their texts are cut. */
-static size_t saved(const json_t *rows, const char *text, size_t bytes)
+static size_t mcp_lean_saved(const json_t *rows, const char *text, size_t bytes)
 {
 	const json_t *row;
 	size_t n = 0, i;
 
 	json_array_foreach(rows, i, row) {
-		struct str s = json_get(row, text), head = shortened(s, bytes);
+		struct str s = json_get(row, text), head = mcp_lean_shortened(s, bytes);
 
 		if (head.n < s.n)
 			n += text_size(s) - text_size(head) - strlen("…");
@@ -124,16 +124,16 @@ static size_t saved(const json_t *rows, const char *text, size_t bytes)
 
 /* Makes the rows fit: first with shorter texts, then with fewer rows. newest: the last rows count most. Returns
  * whether it had to. */
-static bool fit(json_t *rows, const char *text, size_t most, bool newest, struct arena *a)
+static bool mcp_lean_fit(json_t *rows, const char *text, size_t most, bool newest, struct arena *a)
 {
 	static const size_t widths[] = { 120, 80, 60, 50, 40 };
-	size_t whole = size(rows), n = whole, k = 0, i;
+	size_t whole = mcp_lean_size(rows), n = whole, k = 0, i;
 	json_t *row;
 
 	if (whole <= most)
 		return false;
 	for (; n > most && k < sizeof(widths) / sizeof(*widths); k++)
-		n = whole - saved(rows, text, widths[k]);
+		n = whole - mcp_lean_saved(rows, text, widths[k]);
 	json_array_foreach(rows, i, row) {
 		struct str s = json_get(row, text);
 
@@ -142,7 +142,7 @@ static bool fit(json_t *rows, const char *text, size_t most, bool newest, struct
 	}
 	while (n > most && json_array_size(rows) > 1) {
 		i = newest ? 0 : json_array_size(rows) - 1;
-		n -= size(json_array_get(rows, i)) + 1;
+		n -= mcp_lean_size(json_array_get(rows, i)) + 1;
 		json_array_remove(rows, i);
 	}
 	return true;
@@ -200,7 +200,7 @@ static json_t *field_value(const struct field *f, const void *p, struct str *cut
 {
 	static const char *const texts[] = { "description", "acceptance", "summary", NULL };
 	struct str text = f->kind == FIELD_STR ? *(const struct str *)p : STR(""),
-		   head = shortened(text, TEXT_SHOWN);
+		   head = mcp_lean_shortened(text, TEXT_SHOWN);
 	json_t *v;
 
 	if (head.n < text.n && lean_name_in(f->name, texts)) {
@@ -209,7 +209,7 @@ static json_t *field_value(const struct field *f, const void *p, struct str *cut
 		return json_str(head);
 	}
 	v = value_json(f, p, a);
-	if (f->kind != FIELD_JSON || size(v) <= EXTRA_SHOWN)
+	if (f->kind != FIELD_JSON || mcp_lean_size(v) <= EXTRA_SHOWN)
 		return v;
 	json_decref(v);
 	return NULL;
@@ -305,7 +305,7 @@ static json_t *task_rows(const struct briefing *b, const struct task *t, size_t 
 		json_set_text(o, "title", t->title);
 		json_array_append_new(rows, o);
 	}
-	fit(rows, "title", ROWS, false, b->arena);
+	mcp_lean_fit(rows, "title", ROWS, false, b->arena);
 	return rows;
 }
 
@@ -327,7 +327,7 @@ json_t *lean_locks(const struct briefing *b, const struct task *t, size_t n, boo
 			json_set_text(o, "title", t->title);
 		json_array_append_new(rows, o);
 	}
-	fit(rows, "title", ROWS, false, b->arena);
+	mcp_lean_fit(rows, "title", ROWS, false, b->arena);
 	return rows;
 }
 
@@ -371,7 +371,7 @@ static void fit_links(const struct briefing *b, json_t *rows)
 		json_object_del(row, "title");
 		json_object_set_new(row, "title", title);
 	}
-	fit(rows, "title", RELATED, false, b->arena);
+	mcp_lean_fit(rows, "title", RELATED, false, b->arena);
 }
 
 void lean_lists(const struct briefing *b, json_t *o)
@@ -383,7 +383,7 @@ void lean_lists(const struct briefing *b, json_t *o)
 	fit_links(b, json_object_get(o, "subtasks"));
 	fit_links(b, json_object_get(o, "depends_on"));
 	fit_links(b, json_object_get(o, "dependents"));
-	fit(json_object_get(o, "candidates"), "title", ROWS, false, b->arena);
+	mcp_lean_fit(json_object_get(o, "candidates"), "title", ROWS, false, b->arena);
 	switch (ans->kind) {
 	case ANSWER_TASKS:
 		rows = task_rows(b, ans->tasks, n);
@@ -395,7 +395,7 @@ void lean_lists(const struct briefing *b, json_t *o)
 		break;
 	case ANSWER_EVENTS:
 		rows = event_rows(b, ans->events, ans->n_events, false);
-		fit(rows, "text", ROWS, true, b->arena);
+		mcp_lean_fit(rows, "text", ROWS, true, b->arena);
 		set_rows(o, "events", rows, ans->n_events);
 		break;
 	case ANSWER_OVERVIEW:
@@ -414,7 +414,7 @@ json_t *lean_history(struct briefing *b)
 	json_t *rows = event_rows(b, r ? r->history : NULL, r ? r->n_history : 0, true);
 
 	if (!b->whole) {
-		b->cut |= fit(rows, "text", b->room / 2, true, b->arena);
+		b->cut |= mcp_lean_fit(rows, "text", b->room / 2, true, b->arena);
 		lean_spend(b, rows);
 	}
 	return rows;
@@ -432,7 +432,7 @@ json_t *lean_comments(struct briefing *b)
 		json_set_text(o, "text", lean_cut(b, ans->events[i].text, b->room / 2));
 		json_array_append_new(rows, o);
 	}
-	b->cut |= fit(rows, "text", b->room, true, b->arena);
+	b->cut |= mcp_lean_fit(rows, "text", b->room, true, b->arena);
 	return rows;
 }
 

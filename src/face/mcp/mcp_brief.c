@@ -29,7 +29,7 @@ void brief_ask(const struct command *tool, struct request *rq)
 }
 
 /* Does the answer grant the lock of ans->task? Then it has the brief. */
-static bool grants(const struct answer *ans)
+static bool mcp_brief_grants(const struct answer *ans)
 {
 	return ans->task && ans->lock && ans->lock->token.n;
 }
@@ -42,7 +42,7 @@ static void reserve(json_t *o, const char *key, bool wanted)
 }
 
 /* The earlier attempts at the task. */
-static json_t *attempts(struct briefing *b, const struct task *t)
+static json_t *mcp_brief_attempts(struct briefing *b, const struct task *t)
 {
 	const struct answer *ans = &b->reply->ans;
 	struct str why = ans->came_back ? ans->came_back->reason : STR(""),
@@ -106,7 +106,7 @@ static void add_calls(const struct briefing *b, json_t *o, const struct task *t)
 static void add_context(struct briefing *b, json_t *o, const struct task *t)
 {
 	const struct answer *ans = &b->reply->ans;
-	json_t *came_back = t && t->attempts > 1 ? attempts(b, t) : NULL;
+	json_t *came_back = t && t->attempts > 1 ? mcp_brief_attempts(b, t) : NULL;
 
 	if (t)
 		add_links(b, o);
@@ -162,7 +162,8 @@ static json_t *first_members(struct briefing *b, bool no_next)
 {
 	const struct answer *ans = &b->reply->ans;
 	const struct task *t = ans->task;
-	bool mine = grants(ans), texts = mine || b->tool == &cmd_next || b->tool == &cmd_show;
+	bool mine = mcp_brief_grants(ans),
+	     texts = mine || b->tool == &cmd_next || b->tool == &cmd_show;
 	json_t *o = json_object();
 
 	json_object_set_new(o, "ok", json_true());
@@ -200,7 +201,7 @@ static json_t *other_members(struct briefing *b)
 {
 	struct reply rest = *b->reply;
 	struct answer *ans = &rest.ans;
-	bool in_brief = ans->next || (grants(ans) && ans->task->attempts > 1);
+	bool in_brief = ans->next || (mcp_brief_grants(ans) && ans->task->attempts > 1);
 	json_t *o;
 
 	ans->came_back = in_brief ? NULL : cut_notice(b, ans->came_back, REASON_SHOWN);
@@ -315,7 +316,7 @@ static json_t *lean_json(struct briefing *b)
 	lean_spend(b, json_object_get(o, "changed"));
 	lean_spend(b, json_object_get(json_object_get(o, "came_back"), "why"));
 	if (ans->kind == ANSWER_TASK && !ans->next)
-		add_context(b, o, grants(ans) ? ans->task : NULL);
+		add_context(b, o, mcp_brief_grants(ans) ? ans->task : NULL);
 	if (b->tool == &cmd_next)
 		add_held(b, o);
 	add_hint(b, o, no_next);
@@ -364,7 +365,7 @@ json_t *brief_json(struct briefing *b)
 	if (!b->whole && reply_ok(b->reply))
 		return lean_json(b);
 	o = b->whole ? command_json(b->tool, b->reply, b->arena) : other_members(b);
-	if (grants(ans))
+	if (mcp_brief_grants(ans))
 		add_context(b, o, ans->task);
 	name_holder(b, json_object_get(o, "error"));
 	lean_add_texts(o, "warnings", b->m->news);
@@ -565,7 +566,7 @@ json_t *brief_text(const struct briefing *b, const json_t *o)
 	struct buf out = BUF_MAX(SIZE_MAX / 4);
 	json_t *text;
 
-	if (!b->whole || b->full || grants(&b->reply->ans) || !reply_ok(b->reply))
+	if (!b->whole || b->full || mcp_brief_grants(&b->reply->ans) || !reply_ok(b->reply))
 		put_object(&out, o);
 	else
 		put_own_text(&out, b, o);

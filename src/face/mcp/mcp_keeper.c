@@ -37,7 +37,7 @@ struct held *keeper_find(struct mcp *m, struct str agent, struct str task)
 }
 
 /* Frees all but the first n of a list. */
-static void cut(struct held **list, size_t n)
+static void mcp_keeper_cut(struct held **list, size_t n)
 {
 	struct held *gone;
 
@@ -50,21 +50,21 @@ static void cut(struct held **list, size_t n)
 	}
 }
 
-static void remember(struct mcp *m, struct held *h)
+static void mcp_keeper_remember(struct mcp *m, struct held *h)
 {
 	h->next = m->past;
 	m->past = h;
-	cut(&m->past, PAST);
+	mcp_keeper_cut(&m->past, PAST);
 }
 
-static void drop(struct mcp *m, struct held *gone)
+static void mcp_keeper_drop(struct mcp *m, struct held *gone)
 {
 	struct held **at = &m->held;
 
 	while (*at != gone)
 		at = &(*at)->next;
 	*at = gone->next;
-	remember(m, gone);
+	mcp_keeper_remember(m, gone);
 }
 
 /* The keyring of this agent and run. */
@@ -79,7 +79,7 @@ static struct keyring ring_of(const struct mcp *m, const struct held *h, struct 
 }
 
 /* Removes the saved token of a lock that has ended: it would only disturb the next claim. */
-static void forget(struct mcp *m, struct held *h)
+static void mcp_keeper_forget(struct mcp *m, struct held *h)
 {
 	struct arena a = { 0 };
 	struct keyring k = ring_of(m, h, &a);
@@ -87,10 +87,10 @@ static void forget(struct mcp *m, struct held *h)
 	keyring_forget_token(&k, h->task, h->token);
 	arena_free(&a);
 	h->lost = true;
-	drop(m, h);
+	mcp_keeper_drop(m, h);
 }
 
-static bool live(const struct held *h)
+static bool mcp_keeper_live(const struct held *h)
 {
 	return os_boot_ms() < h->expires + MARGIN_MS;
 }
@@ -150,13 +150,13 @@ static bool shows_token(const struct mcp *m, const struct request *rq, const str
 	case OP_UPDATE:
 	case OP_CANCEL:
 	case OP_REMOVE:
-		return live(h);
+		return mcp_keeper_live(h);
 	case OP_STATUS:
 		if (!HAS(rq, status))
 			return false;
 		/* work under a manual lock: only if it is clear which agent asks */
-		return rq->status != IN_PROGRESS ||
-		       (h->manual && live(h) && (!h->own || m->profile->tools == pm_tools));
+		return rq->status != IN_PROGRESS || (h->manual && mcp_keeper_live(h) &&
+						     (!h->own || m->profile->tools == pm_tools));
 	default:
 		return false;
 	}
@@ -197,7 +197,7 @@ static bool find_saved(struct mcp *m, const struct request *rq)
 	c->keyring.arena = c->arena;
 	if (client_token(c, rq->id, STR(""), &token, &ignored) != SUCCESS || !token.n)
 		return false;
-	remember(m, new_held(m, rq, rq->id, token));
+	mcp_keeper_remember(m, new_held(m, rq, rq->id, token));
 	m->past->lost = true; /* unless this call ends it */
 	return true;
 }
@@ -231,15 +231,15 @@ static void set_times(struct held *h, const struct grant *lock, int64_t now)
 	h->touched = os_boot_ms();
 }
 
-static void took(struct mcp *m, const struct request *rq, const struct task *t,
-		 const struct grant *lock, int64_t now)
+static void mcp_keeper_took(struct mcp *m, const struct request *rq, const struct task *t,
+			    const struct grant *lock, int64_t now)
 {
 	struct held *h = lock && lock->token.n ? keeper_find(m, rq->agent, t->id) : NULL;
 
 	if (!lock || !lock->token.n || under_run_holds(m, t->id, lock->fence))
 		return;
 	if (h)
-		drop(m, h);
+		mcp_keeper_drop(m, h);
 	h = new_held(m, rq, t->id, lock->token);
 	h->next = m->held;
 	h->fence = lock->fence;
@@ -249,7 +249,7 @@ static void took(struct mcp *m, const struct request *rq, const struct task *t,
 }
 
 /* Is the task still held after a call about it? */
-static bool still(const struct held *h, const struct answer *ans)
+static bool mcp_keeper_still(const struct held *h, const struct answer *ans)
 {
 	const struct task *t = ans->task;
 
@@ -257,7 +257,7 @@ static bool still(const struct held *h, const struct answer *ans)
 }
 
 /* A lock that an earlier process of this agent took becomes ours at its first heartbeat. */
-static void adopt(struct mcp *m, const struct request *rq, const struct answer *ans)
+static void mcp_keeper_adopt(struct mcp *m, const struct request *rq, const struct answer *ans)
 {
 	struct arena a = { 0 };
 	struct held who = { .agent = HAS(rq, agent) ? rq->agent : own_agent(m), .run = own_run(m) };
@@ -268,7 +268,7 @@ static void adopt(struct mcp *m, const struct request *rq, const struct answer *
 	lock.token = rq->token;
 	if (!lock.token.n && !keyring_find(&k, rq->id, &lock.token, &fence))
 		lock.token = STR("");
-	took(m, rq, ans->task, &lock, ans->now);
+	mcp_keeper_took(m, rq, ans->task, &lock, ans->now);
 	arena_free(&a);
 }
 
@@ -279,9 +279,9 @@ static void learn_about(struct mcp *m, const struct request *rq, struct held *h,
 
 	h->touched = os_boot_ms();
 	if (ans->code == LOST_LOCK && str_eq(rq->token, h->token))
-		forget(m, h);
-	else if (ok && ans->task && !still(h, ans))
-		drop(m, h);
+		mcp_keeper_forget(m, h);
+	else if (ok && ans->task && !mcp_keeper_still(h, ans))
+		mcp_keeper_drop(m, h);
 	else if (ok && rq->op == OP_HEARTBEAT)
 		set_times(h, ans->lock, ans->now);
 }
@@ -293,17 +293,17 @@ void keeper_learn(struct mcp *m, const struct request *rq, const struct answer *
 	if (h)
 		learn_about(m, rq, h, ans);
 	else if (rq->op == OP_HEARTBEAT && ans->code == SUCCESS)
-		adopt(m, rq, ans);
+		mcp_keeper_adopt(m, rq, ans);
 	else if (op_flags(rq->op) & OP_OWN && ans->code == SUCCESS && (h = lock_of(m, rq)))
 		h->lost = false;
-	took(m, rq, ans->task, ans->lock, ans->now);
-	took(m, rq, ans->next, ans->next_lock, ans->now);
+	mcp_keeper_took(m, rq, ans->task, ans->lock, ans->now);
+	mcp_keeper_took(m, rq, ans->next, ans->next_lock, ans->now);
 }
 
 #define NAMED 200 /* at most this many locks of the agent are examined */
 
 /* One of the agent's locks, if its token is in the keyring of this run. */
-static void restore(struct mcp *m, const struct task *t, int64_t now, struct arena *a)
+static void mcp_keeper_restore(struct mcp *m, const struct task *t, int64_t now, struct arena *a)
 {
 	struct request mine = { .op = OP_HEARTBEAT };
 	struct held own = { .agent = own_agent(m), .run = own_run(m) };
@@ -317,7 +317,7 @@ static void restore(struct mcp *m, const struct task *t, int64_t now, struct are
 		return;
 	k = ring_of(m, &own, a);
 	if (keyring_find(&k, t->id, &lock.token, &fence))
-		took(m, &mine, t, &lock, now);
+		mcp_keeper_took(m, &mine, t, &lock, now);
 }
 
 void keeper_restore(struct mcp *m)
@@ -330,24 +330,25 @@ void keeper_restore(struct mcp *m)
 	GIVE(&rq, limit, NAMED);
 	mcp_ask(m, &rq, &ans, &a);
 	for (size_t i = 0; ans.code == SUCCESS && i < ans.n_tasks; i++)
-		restore(m, &ans.tasks[i], ans.now, &a);
+		mcp_keeper_restore(m, &ans.tasks[i], ans.now, &a);
 	arena_free(&a);
 }
 
 /* --- heartbeats ----------------------------------------------------------------------------------- */
 
-static void tell(struct mcp *m, struct str text)
+static void mcp_keeper_tell(struct mcp *m, struct str text)
 {
 	m->news = arena_append(&m->told, m->news, arena_str(&m->told, text));
 }
 
-static void lose(struct mcp *m, struct held *h, struct str why, struct arena *a)
+static void mcp_keeper_lose(struct mcp *m, struct held *h, struct str why, struct arena *a)
 {
-	tell(m, arena_printf(a, "the lock on %.*s is lost: %.*s", STRF(h->task), STRF(why)));
-	forget(m, h);
+	mcp_keeper_tell(
+		m, arena_printf(a, "the lock on %.*s is lost: %.*s", STRF(h->task), STRF(why)));
+	mcp_keeper_forget(m, h);
 }
 
-static void renew(struct mcp *m, struct held *h)
+static void mcp_keeper_renew(struct mcp *m, struct held *h)
 {
 	struct arena a = { 0 };
 	struct request rq = { .op = OP_HEARTBEAT };
@@ -366,12 +367,12 @@ static void renew(struct mcp *m, struct held *h)
 	} else if (ans.task &&
 		   ans.task->status ==
 			   BLOCKED) { /* another process blocked it: its lease may expire */
-		drop(m, h);
+		mcp_keeper_drop(m, h);
 	} else if (ans.code == API_ERROR || ans.code == MISCONFIGURED) {
 		h->renew = os_boot_ms() +
 			   RETRY_MS; /* the store may come back before the lease expires */
 	} else {
-		lose(m, h, ans.message, &a);
+		mcp_keeper_lose(m, h, ans.message, &a);
 	}
 	arena_free(&a);
 }
@@ -383,7 +384,7 @@ static bool is_alive(const struct mcp *m, const struct held *h)
 	return !m->options.host || m->streams || h->renew - m->heard <= h->ttl;
 }
 
-static bool renewed(const struct mcp *m, const struct held *h)
+static bool mcp_keeper_renewed(const struct mcp *m, const struct held *h)
 {
 	return h->own && h->renew - h->touched < m->options.max_hold && is_alive(m, h);
 }
@@ -395,10 +396,10 @@ void keeper_tick(struct mcp *m)
 
 	for (struct held *h = m->held; h; h = next) {
 		next = h->next;
-		if (!live(h))
-			lose(m, h, STR("its lease expired"), &a);
-		else if (renewed(m, h) && h->renew <= os_boot_ms())
-			renew(m, h);
+		if (!mcp_keeper_live(h))
+			mcp_keeper_lose(m, h, STR("its lease expired"), &a);
+		else if (mcp_keeper_renewed(m, h) && h->renew <= os_boot_ms())
+			mcp_keeper_renew(m, h);
 	}
 	arena_free(&a);
 }
@@ -408,7 +409,7 @@ int64_t keeper_next(const struct mcp *m)
 	int64_t soonest = -1;
 
 	for (const struct held *h = m->held; h; h = h->next) {
-		int64_t at = renewed(m, h) ? h->renew : h->expires + MARGIN_MS;
+		int64_t at = mcp_keeper_renewed(m, h) ? h->renew : h->expires + MARGIN_MS;
 		int64_t left = at > os_boot_ms() ? at - os_boot_ms() : 0;
 
 		if (soonest < 0 || left < soonest)
@@ -445,7 +446,7 @@ void keeper_end(struct mcp *m, bool release)
 	while (m->held) {
 		if (release)
 			give_back(m, m->held);
-		drop(m, m->held);
+		mcp_keeper_drop(m, m->held);
 	}
-	cut(&m->past, 0);
+	mcp_keeper_cut(&m->past, 0);
 }

@@ -79,7 +79,7 @@ static void reshape(json_t *task, const struct task *t, int64_t now, struct aren
 }
 
 /* Adds the text about the task: the whole answer for a model, and a member of the object. */
-static void say(struct session *s, struct reply *out, struct str message)
+static void pm_say(struct session *s, struct reply *out, struct str message)
 {
 	struct str *own = arena_new(s->arena, struct str);
 
@@ -107,7 +107,7 @@ static json_t *task_answer(const struct reply *r, struct arena *a)
 	return o;
 }
 
-static void tell(struct session *s, const struct args *a, struct reply *out)
+static void pm_tell(struct session *s, const struct args *a, struct reply *out)
 {
 	pm_explain(s, &a->rq, &out->ans);
 }
@@ -147,12 +147,12 @@ static enum result ask_fields(struct session *s, struct args *a, struct reply *o
 
 static void tell_create(struct session *s, const struct args *a, struct reply *out)
 {
-	tell(s, a, out);
+	pm_tell(s, a, out);
 	if (out->ans.code == SUCCESS)
-		say(s, out, arena_printf(s->arena, "created %.*s", STRF(out->ans.task->id)));
+		pm_say(s, out, arena_printf(s->arena, "created %.*s", STRF(out->ans.task->id)));
 }
 
-static json_t *created(const struct reply *r, struct arena *a)
+static json_t *pm_created(const struct reply *r, struct arena *a)
 {
 	json_t *o = task_answer(r, a);
 
@@ -185,15 +185,15 @@ static const struct command create_task = {
 	.op = OP_CREATE,
 	.ask = ask_fields,
 	.tell = tell_create,
-	.json = created,
+	.json = pm_created,
 	.show = show_message,
 };
 
 static void tell_update(struct session *s, const struct args *a, struct reply *out)
 {
-	tell(s, a, out);
+	pm_tell(s, a, out);
 	if (out->ans.code == SUCCESS)
-		say(s, out, arena_printf(s->arena, "updated %.*s", STRF(a->rq.id)));
+		pm_say(s, out, arena_printf(s->arena, "updated %.*s", STRF(a->rq.id)));
 }
 
 static const struct param update_params[] = { TASK_ID,
@@ -232,11 +232,11 @@ static void say_locked(struct session *s, struct reply *out)
 	const struct task *t = out->ans.task;
 	const struct lock *l = &t->lock;
 
-	say(s, out,
-	    arena_printf(s->arena, "%.*s is %s; locked by %.*s until %s", STRF(t->id),
-			 spelt(t->status), STRF(l->holder),
-			 arena_cstr(s->arena,
-				    l->expires_at ? when_text(s->arena, l->expires_at) : STR(""))));
+	pm_say(s, out,
+	       arena_printf(s->arena, "%.*s is %s; locked by %.*s until %s", STRF(t->id),
+			    spelt(t->status), STRF(l->holder),
+			    arena_cstr(s->arena, l->expires_at ? when_text(s->arena, l->expires_at)
+							       : STR(""))));
 }
 
 static bool is_locked(const struct answer *ans)
@@ -263,15 +263,15 @@ static enum result ask_status(struct session *s, struct args *a, struct reply *o
 
 static void tell_status(struct session *s, const struct args *a, struct reply *out)
 {
-	tell(s, a, out);
+	pm_tell(s, a, out);
 	if (out->ans.code != SUCCESS)
 		return;
 	if (is_locked(&out->ans))
 		say_locked(s, out);
 	else
-		say(s, out,
-		    arena_printf(s->arena, "%.*s is %s; not locked", STRF(a->rq.id),
-				 spelt(out->ans.task->status)));
+		pm_say(s, out,
+		       arena_printf(s->arena, "%.*s is %s; not locked", STRF(a->rq.id),
+				    spelt(out->ans.task->status)));
 }
 
 static const struct param status_params[] = {
@@ -355,9 +355,9 @@ static const struct command acquire_task_lock = {
 
 static void tell_release(struct session *s, const struct args *a, struct reply *out)
 {
-	tell(s, a, out);
+	pm_tell(s, a, out);
 	if (out->ans.code == SUCCESS)
-		say(s, out, arena_printf(s->arena, "%.*s is not locked", STRF(a->rq.id)));
+		pm_say(s, out, arena_printf(s->arena, "%.*s is not locked", STRF(a->rq.id)));
 }
 
 static const struct param release_params[] = { TASK_ID, AGENT_ID, { 0 } };
@@ -379,11 +379,11 @@ static const struct command release_task_lock = {
 
 static void tell_lock_status(struct session *s, const struct args *a, struct reply *out)
 {
-	tell(s, a, out);
+	pm_tell(s, a, out);
 	if (is_locked(&out->ans))
 		say_locked(s, out);
 	else if (out->ans.code == SUCCESS)
-		say(s, out, arena_printf(s->arena, "%.*s is not locked", STRF(a->rq.id)));
+		pm_say(s, out, arena_printf(s->arena, "%.*s is not locked", STRF(a->rq.id)));
 }
 
 static json_t *lock_answer(const struct reply *r, struct arena *a)
@@ -573,7 +573,7 @@ static const struct command get_task_details = {
 	.params = id_params,
 	.flags = C_IDEMPOTENT,
 	.op = OP_SHOW,
-	.tell = tell,
+	.tell = pm_tell,
 	.json = task_answer,
 	.show = show_one,
 };

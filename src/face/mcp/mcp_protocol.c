@@ -23,7 +23,7 @@ const char *mcp_legacy(struct str version)
 
 /* --- sending -------------------------------------------------------------------------------------- */
 
-static void put(struct mcp *m, struct mcp_out out, json_t *message)
+static void mcp_protocol_put(struct mcp *m, struct mcp_out out, json_t *message)
 {
 	struct buf b = BUF_MAX(SIZE_MAX / 4);
 
@@ -45,12 +45,13 @@ static json_t *answer_to(json_t *id, const char *key, json_t *value)
 	return o;
 }
 
-static void answer(const struct mcp_call *c, int error, json_t *o)
+static void mcp_protocol_answer(const struct mcp_call *c, int error, json_t *o)
 {
 	if (c->m->batch)
 		json_array_append_new(c->m->batch, o);
 	else
-		put(c->m, (struct mcp_out){ .via = c->via, .last = true, .error = error }, o);
+		mcp_protocol_put(
+			c->m, (struct mcp_out){ .via = c->via, .last = true, .error = error }, o);
 }
 
 static json_t *server_info(void)
@@ -71,7 +72,7 @@ void mcp_reply(const struct mcp_call *c, json_t *result)
 		json_object_set_new(meta, META "serverInfo", server_info());
 		json_object_set_new(result, "resultType", json_string("complete"));
 	}
-	answer(c, 0, answer_to(c->id, "result", result));
+	mcp_protocol_answer(c, 0, answer_to(c->id, "result", result));
 }
 
 void mcp_reply_kept(const struct mcp_call *c, json_t *result, int64_t ms)
@@ -95,13 +96,14 @@ json_t *mcp_error(json_t *id, enum rpc_error code, struct str message, json_t *d
 
 void mcp_fail(const struct mcp_call *c, enum rpc_error code, struct str message, json_t *data)
 {
-	answer(c, code, mcp_error(c->id, code, message, data));
+	mcp_protocol_answer(c, code, mcp_error(c->id, code, message, data));
 }
 
 void mcp_notify(struct mcp *m, void *via, const char *method, json_t *params)
 {
-	put(m, (struct mcp_out){ .via = via },
-	    json_pack("{s:s, s:s, s:o}", "jsonrpc", "2.0", "method", method, "params", params));
+	mcp_protocol_put(
+		m, (struct mcp_out){ .via = via },
+		json_pack("{s:s, s:s, s:o}", "jsonrpc", "2.0", "method", method, "params", params));
 }
 
 /* --- the first request ------------------------------------------------------------------------------ */
@@ -139,7 +141,7 @@ static void initialize(struct mcp_call *c)
 	mcp_reply(c, o);
 }
 
-static void ping(struct mcp_call *c)
+static void mcp_protocol_ping(struct mcp_call *c)
 {
 	mcp_reply(c, json_object());
 }
@@ -157,7 +159,7 @@ static const struct {
 	{ "tools/list", LEGACY | MODERN, tools_list },
 	{ "server/discover", MODERN, discover },
 	{ "initialize", LEGACY, initialize },
-	{ "ping", LEGACY, ping },
+	{ "ping", LEGACY, mcp_protocol_ping },
 	{ "resources/list", LEGACY | MODERN, resources_list },
 	{ "resources/templates/list", LEGACY | MODERN, resources_templates },
 	{ "resources/read", LEGACY | MODERN, resources_read },
@@ -207,7 +209,7 @@ static bool valid_cursor(struct mcp_call *c, struct str method)
 	return false;
 }
 
-static void request(struct mcp_call *c, struct str method)
+static void mcp_protocol_request(struct mcp_call *c, struct str method)
 {
 	struct arena a = { 0 };
 
@@ -255,7 +257,7 @@ static bool valid_id(const json_t *id)
 	       (json_is_real(id) && modf(json_real_value(id), &whole) == 0);
 }
 
-static void one(struct mcp *m, void *via, json_t *o)
+static void mcp_protocol_one(struct mcp *m, void *via, json_t *o)
 {
 	json_t *id = json_object_get(o, "id"), *method = json_object_get(o, "method"),
 	       *params = json_object_get(o, "params");
@@ -284,7 +286,7 @@ static void one(struct mcp *m, void *via, json_t *o)
 		return;
 	}
 	c.params = params;
-	request(&c, json_text(method));
+	mcp_protocol_request(&c, json_text(method));
 }
 
 #define BATCH_BYTES ((size_t)4 << 20)
@@ -301,7 +303,7 @@ static void leave_out(struct mcp *m, void *via, const json_t *message)
 			 NULL);
 }
 
-static void batch(struct mcp *m, void *via, const json_t *list)
+static void mcp_protocol_batch(struct mcp *m, void *via, const json_t *list)
 {
 	json_t *item, *answers = json_array();
 	size_t i, bytes = 0;
@@ -311,7 +313,7 @@ static void batch(struct mcp *m, void *via, const json_t *list)
 		size_t before = json_array_size(answers);
 
 		if (bytes < BATCH_BYTES)
-			one(m, via, item);
+			mcp_protocol_one(m, via, item);
 		else
 			leave_out(m, via, item);
 		if (json_array_size(answers) > before)
@@ -319,7 +321,7 @@ static void batch(struct mcp *m, void *via, const json_t *list)
 	}
 	m->batch = NULL;
 	if (json_array_size(answers))
-		put(m, (struct mcp_out){ .via = via, .last = true }, answers);
+		mcp_protocol_put(m, (struct mcp_out){ .via = via, .last = true }, answers);
 	else
 		json_decref(answers);
 }
@@ -348,12 +350,12 @@ void mcp_take(struct mcp *m, void *via, json_t *message)
 
 	m->heard = os_boot_ms();
 	if (!json_is_array(message))
-		one(m, via, message);
+		mcp_protocol_one(m, via, message);
 	else if (json_array_size(message) > BATCH_MAX)
 		mcp_fail(&nobody, RPC_INVALID, STR("a batch has at most 32 messages"),
 			 json_pack("{s:i}", "max", BATCH_MAX));
 	else if (json_array_size(message) && m->legacy && !strcmp(m->legacy, BATCHES))
-		batch(m, via, message);
+		mcp_protocol_batch(m, via, message);
 	else
 		mcp_fail(&nobody, RPC_INVALID, STR("only one message at a time"), NULL);
 }

@@ -44,7 +44,7 @@ static bool names_command(struct str text, struct arena *a)
 }
 
 /* The length of the first clause, with the mark that ends it. */
-static size_t clause(struct str text)
+static size_t mcp_advice_clause(struct str text)
 {
 	for (size_t i = 0; i + 1 < text.n; i++)
 		if (strchr(";:.", text.p[i]) && text.p[i + 1] == ' ')
@@ -58,7 +58,7 @@ static struct str without_commands(struct str text, struct arena *a)
 	struct str out;
 
 	while (text.n) {
-		struct str part = str_n(text.p, clause(text));
+		struct str part = str_n(text.p, mcp_advice_clause(text));
 
 		if (!names_command(part, a))
 			buf_adds(&b, part);
@@ -101,7 +101,7 @@ struct str advice_plain(struct str text, struct arena *a)
 	return requoted(before, without_commands(words, a), after, a);
 }
 
-static struct str shortened(struct str text, struct arena *a)
+static struct str mcp_advice_shortened(struct str text, struct arena *a)
 {
 	struct str before, words, after;
 
@@ -124,7 +124,7 @@ static struct strs plain_all(struct strs list, struct arena *a)
 
 #define ANOTHER "next claim=true takes another task"
 
-static void say(const struct refused *r, struct str message, struct str hint)
+static void mcp_advice_say(const struct refused *r, struct str message, struct str hint)
 {
 	r->ans->message = message;
 	r->ans->hint = hint;
@@ -135,7 +135,7 @@ static const struct lock *live_lock(const struct answer *ans)
 	return ans->task && lease_live(&ans->task->lock, ans->now) ? &ans->task->lock : NULL;
 }
 
-static struct str holder(const struct refused *r)
+static struct str mcp_advice_holder(const struct refused *r)
 {
 	return text_cut(r->a, text_line(r->a, r->ans->task->lock.holder), NAME_SHOWN);
 }
@@ -177,15 +177,16 @@ static struct str way_out(const struct refused *r)
 	}
 }
 
-static bool takes(const struct request *rq)
+static bool mcp_advice_takes(const struct request *rq)
 {
 	return rq->op == OP_CLAIM || rq->op == OP_LOCK_ACQUIRE || rq->op == OP_STATUS;
 }
 
 /* `paused` of the answer says who did it and why. */
-static void paused(const struct refused *r)
+static void mcp_advice_paused(const struct refused *r)
 {
-	say(r, STR("the queue is paused"), STR("next claim=true wait=30 waits until it goes on"));
+	mcp_advice_say(r, STR("the queue is paused"),
+		       STR("next claim=true wait=30 waits until it goes on"));
 }
 
 static void conflict(const struct refused *r)
@@ -193,25 +194,29 @@ static void conflict(const struct refused *r)
 	const struct task *t = r->ans->task;
 
 	if (r->ans->paused)
-		paused(r);
+		mcp_advice_paused(r);
 	else if (r->rq->op == OP_CREATE)
 		r->ans->hint = with_id(r,
 				       "show id=", " shows it; create without id makes a new one");
 	else if (!live_lock(r->ans))
 		r->ans->hint = t ? with_id(r, "show id=", " has its present state") : STR("");
-	else if (takes(r->rq) && keeper_in_run(r->m, t, r->ans->now, r->a))
-		say(r,
-		    arena_printf(
-			    r->a,
-			    "this session holds %.*s (fence %lld); if you did not claim it, call next",
-			    STRF(t->id), (long long)t->fence),
-		    STR(""));
+	else if (mcp_advice_takes(r->rq) && keeper_in_run(r->m, t, r->ans->now, r->a))
+		mcp_advice_say(
+			r,
+			arena_printf(
+				r->a,
+				"this session holds %.*s (fence %lld); if you did not claim it, call next",
+				STRF(t->id), (long long)t->fence),
+			STR(""));
 	else
-		say(r,
-		    arena_printf(r->a, "%.*s is held by %s%s", STRF(t->id),
-				 arena_cstr(r->a, holder(r)), arena_cstr(r->a, held_for(r))),
-		    takes(r->rq) ? STR(ANOTHER)
-				 : with_id(r, "comment id=", " tells its holder what you need"));
+		mcp_advice_say(
+			r,
+			arena_printf(r->a, "%.*s is held by %s%s", STRF(t->id),
+				     arena_cstr(r->a, mcp_advice_holder(r)),
+				     arena_cstr(r->a, held_for(r))),
+			mcp_advice_takes(r->rq)
+				? STR(ANOTHER)
+				: with_id(r, "comment id=", " tells its holder what you need"));
 }
 
 /* The session never had the lock, or gave it back itself: there was nothing to lose. */
@@ -221,21 +226,21 @@ static void not_claimed(const struct refused *r)
 
 	if (live_lock(r->ans)) {
 		r->ans->code = CONFLICT;
-		say(r,
-		    arena_printf(r->a, "this session does not hold %.*s: %s holds it%s",
-				 STRF(t->id), arena_cstr(r->a, holder(r)),
-				 arena_cstr(r->a, held_for(r))),
-		    STR(ANOTHER));
+		mcp_advice_say(r,
+			       arena_printf(r->a, "this session does not hold %.*s: %s holds it%s",
+					    STRF(t->id), arena_cstr(r->a, mcp_advice_holder(r)),
+					    arena_cstr(r->a, held_for(r))),
+			       STR(ANOTHER));
 		return;
 	}
 	r->ans->code = MISCONFIGURED;
-	say(r,
-	    arena_printf(r->a, "this session does not hold %.*s, which is %s", STRF(t->id),
-			 status_name(t->status)),
-	    way_out(r));
+	mcp_advice_say(r,
+		       arena_printf(r->a, "this session does not hold %.*s, which is %s",
+				    STRF(t->id), status_name(t->status)),
+		       way_out(r));
 }
 
-static void lost(const struct refused *r)
+static void mcp_advice_lost(const struct refused *r)
 {
 	const struct task *t = r->ans->task;
 
@@ -244,28 +249,32 @@ static void lost(const struct refused *r)
 	else if (!r->m->claimed && op_flags(r->rq->op) & OP_OWN)
 		not_claimed(r);
 	else if (live_lock(r->ans))
-		say(r,
-		    arena_printf(r->a, "this session lost %.*s: %s holds it%s", STRF(t->id),
-				 arena_cstr(r->a, holder(r)), arena_cstr(r->a, held_for(r))),
-		    STR("stop working on it; " ANOTHER));
+		mcp_advice_say(r,
+			       arena_printf(r->a, "this session lost %.*s: %s holds it%s",
+					    STRF(t->id), arena_cstr(r->a, mcp_advice_holder(r)),
+					    arena_cstr(r->a, held_for(r))),
+			       STR("stop working on it; " ANOTHER));
 	else if (status_ended(t->status) || t->status == REVIEW)
-		say(r,
-		    with_id(r, "this session lost the lock of ",
-			    arena_printf(r->a, ", which is %s", status_name(t->status)).p),
-		    way_out(r));
+		mcp_advice_say(
+			r,
+			with_id(r, "this session lost the lock of ",
+				arena_printf(r->a, ", which is %s", status_name(t->status)).p),
+			way_out(r));
 	else
-		say(r,
-		    with_id(r, "this session lost the lock of ",
-			    ": its lease expired or a person ended it"),
-		    arena_printf(r->a, "claim id=%.*s resume=%lld goes on if nobody took it since",
-				 STRF(t->id), (long long)t->fence));
+		mcp_advice_say(
+			r,
+			with_id(r, "this session lost the lock of ",
+				": its lease expired or a person ended it"),
+			arena_printf(r->a,
+				     "claim id=%.*s resume=%lld goes on if nobody took it since",
+				     STRF(t->id), (long long)t->fence));
 }
 
 /* The task is not in the right status, or the change is not possible at all. */
 static struct str other_status(const struct refused *r)
 {
 	const struct task *t = r->ans->task;
-	bool works = op_flags(r->rq->op) & OP_OWN || takes(r->rq);
+	bool works = op_flags(r->rq->op) & OP_OWN || mcp_advice_takes(r->rq);
 
 	if (!works)
 		return with_id(r, "show id=", " has its status, parent and depends");
@@ -304,7 +313,7 @@ static bool in_emergency(const struct answer *ans)
 	return str_starts(hint, STR("pawl emergency "));
 }
 
-static void failed(const struct refused *r)
+static void mcp_advice_failed(const struct refused *r)
 {
 	if (r->ans->applied == '?')
 		r->ans->hint = STR("repeat the same call: it is unknown whether it was applied");
@@ -325,7 +334,7 @@ static void advise(const struct refused *r)
 		conflict(r);
 		return;
 	case LOST_LOCK:
-		lost(r);
+		mcp_advice_lost(r);
 		return;
 	case MISCONFIGURED:
 		misconfigured(r);
@@ -342,13 +351,13 @@ static void advise(const struct refused *r)
 		return;
 	case NO_TASKS:
 		if (r->ans->paused)
-			paused(r);
+			mcp_advice_paused(r);
 		else if (!under_run(r->m, &ignored))
 			r->ans->hint =
 				STR("next explain=true says why; next wait=30 waits for work");
 		return;
 	case API_ERROR:
-		failed(r);
+		mcp_advice_failed(r);
 		return;
 	default:
 		r->ans->hint = advice_plain(r->ans->hint, r->a);
@@ -365,7 +374,7 @@ void advice_give(struct mcp *m, const struct command *tool, const struct request
 	advise(&r);
 	r.ans->message = advice_plain(r.ans->message, a);
 	if (!reply_ok(reply))
-		r.ans->message = shortened(r.ans->message, a);
+		r.ans->message = mcp_advice_shortened(r.ans->message, a);
 	r.ans->warnings = plain_all(r.ans->warnings, a);
 	reply->warnings = plain_all(reply->warnings, a);
 }

@@ -27,7 +27,7 @@ static struct str task_of(struct str uri)
 	return uri;
 }
 
-static bool known(struct str uri)
+static bool mcp_resources_known(struct str uri)
 {
 	return str_is(uri, BOARD) || task_of(uri).n;
 }
@@ -56,7 +56,7 @@ void resources_templates(struct mcp_call *c)
 
 /* --- reading -------------------------------------------------------------------------------------- */
 
-static json_t *card(const struct task *t, int64_t now, struct arena *a)
+static json_t *mcp_resources_card(const struct task *t, int64_t now, struct arena *a)
 {
 	const struct lock *l = &t->lock;
 	json_t *o = json_pack("{s:o, s:o, s:s, s:I}", "id", json_str(t->id), "title",
@@ -70,7 +70,7 @@ static json_t *card(const struct task *t, int64_t now, struct arena *a)
 	return o;
 }
 
-static json_t *column(struct mcp *m, int status, struct arena *a)
+static json_t *mcp_resources_column(struct mcp *m, int status, struct arena *a)
 {
 	struct request rq = { .op = OP_LIST };
 	struct answer ans = { 0 };
@@ -80,11 +80,11 @@ static json_t *column(struct mcp *m, int status, struct arena *a)
 	GIVE(&rq, limit, COLUMN);
 	mcp_ask(m, &rq, &ans, a);
 	for (size_t i = 0; ans.code == SUCCESS && i < ans.n_tasks; i++)
-		json_array_append_new(list, card(&ans.tasks[i], ans.now, a));
+		json_array_append_new(list, mcp_resources_card(&ans.tasks[i], ans.now, a));
 	return list;
 }
 
-static json_t *board(struct mcp *m, struct answer *ans, struct arena *a)
+static json_t *mcp_resources_board(struct mcp *m, struct answer *ans, struct arena *a)
 {
 	struct request rq = { .op = OP_OVERVIEW };
 	json_t *o, *columns = json_object();
@@ -93,7 +93,7 @@ static json_t *board(struct mcp *m, struct answer *ans, struct arena *a)
 	o = answer_json(ans, a);
 	for (int s = BACKLOG; ans->code == SUCCESS && s < STATUS_END; s++)
 		if (ans->counts[s] && !status_ended(s))
-			json_object_set_new(columns, status_name(s), column(m, s, a));
+			json_object_set_new(columns, status_name(s), mcp_resources_column(m, s, a));
 	json_object_set_new(o, "columns", columns);
 	return o;
 }
@@ -111,7 +111,7 @@ static void read_uri(const struct mcp_call *c, struct str uri, struct arena *a)
 	char *text;
 
 	if (str_is(uri, BOARD))
-		o = board(c->m, &ans, a);
+		o = mcp_resources_board(c->m, &ans, a);
 	else
 		o = mcp_show(c->m, task_of(uri), 0, &ans, a) ? answer_json(&ans, a) : NULL;
 	if (ans.code != SUCCESS) {
@@ -139,7 +139,7 @@ void resources_read(struct mcp_call *c)
 
 	if (!uri.n)
 		mcp_fail(c, RPC_PARAMS, STR("resources/read needs a uri"), NULL);
-	else if (!known(uri))
+	else if (!mcp_resources_known(uri))
 		not_there(c, uri,
 			  STR("this resource does not exist; there are " BOARD " and " TASKS "ID"));
 	else
@@ -163,7 +163,7 @@ static void keep_cursor(struct mcp *m, const struct answer *ans)
 #define NEWS 1000
 
 /* Reads the log from the last event that subscribers know, and finds expired leases; false: it cannot be read now. */
-static bool news(struct mcp *m, bool last, struct answer *ans, struct arena *a)
+static bool mcp_resources_news(struct mcp *m, bool last, struct answer *ans, struct arena *a)
 {
 	struct request rq = { .op = OP_LOG };
 
@@ -185,7 +185,7 @@ static bool news(struct mcp *m, bool last, struct answer *ans, struct arena *a)
 	return true;
 }
 
-static struct subscription *find(struct mcp *m, const void *via, const json_t *id)
+static struct subscription *mcp_resources_find(struct mcp *m, const void *via, const json_t *id)
 {
 	for (struct subscription *s = m->subscriptions; s; s = s->next)
 		if (id ? s->id && s->via == via && json_equal(s->id, id) : !s->id)
@@ -207,7 +207,7 @@ static struct subscription *open_one(struct mcp *m, void *via, json_t *id)
 		return NULL;
 	if (!n) { /* earlier events are not reported */
 		m->cursor.n = 0;
-		(void)news(m, true, &ans, &a);
+		(void)mcp_resources_news(m, true, &ans, &a);
 		m->looked = os_boot_ms();
 		m->changed = true; /* a change may have happened while nobody watched */
 	}
@@ -233,7 +233,7 @@ static void close_one(struct mcp *m, struct subscription *gone)
 	free(gone);
 }
 
-static bool wants(const struct subscription *s, struct str uri)
+static bool mcp_resources_wants(const struct subscription *s, struct str uri)
 {
 	const json_t *v;
 	size_t i;
@@ -247,9 +247,9 @@ static bool wants(const struct subscription *s, struct str uri)
 void resources_subscribe(struct mcp_call *c)
 {
 	struct str uri = json_get(c->params, "uri");
-	struct subscription *s = find(c->m, NULL, NULL);
+	struct subscription *s = mcp_resources_find(c->m, NULL, NULL);
 
-	if (!known(uri)) {
+	if (!mcp_resources_known(uri)) {
 		not_there(c, uri,
 			  STR("this resource does not exist, so you cannot subscribe to it"));
 		return;
@@ -260,7 +260,7 @@ void resources_subscribe(struct mcp_call *c)
 		mcp_fail(c, RPC_PARAMS, STR("there are too many subscriptions"), NULL);
 		return;
 	}
-	if (!wants(s, uri))
+	if (!mcp_resources_wants(s, uri))
 		json_array_append_new(s->uris, json_str(uri));
 	mcp_reply(c, json_object());
 }
@@ -268,7 +268,7 @@ void resources_subscribe(struct mcp_call *c)
 void resources_unsubscribe(struct mcp_call *c)
 {
 	struct str uri = json_get(c->params, "uri");
-	struct subscription *s = find(c->m, NULL, NULL);
+	struct subscription *s = mcp_resources_find(c->m, NULL, NULL);
 
 	for (size_t i = 0; s && i < json_array_size(s->uris); i++)
 		if (str_eq(json_text(json_array_get(s->uris, i)), uri))
@@ -278,7 +278,7 @@ void resources_unsubscribe(struct mcp_call *c)
 	mcp_reply(c, json_object());
 }
 
-static json_t *stamp(const struct subscription *s)
+static json_t *mcp_resources_stamp(const struct subscription *s)
 {
 	return json_pack("{s:O}", "io.modelcontextprotocol/subscriptionId", s->id);
 }
@@ -292,7 +292,7 @@ static const char *no_listening(const struct mcp_call *c)
 		return "a subscription cannot be part of a batch";
 	if (!json_is_object(wanted))
 		return "subscriptions/listen needs notifications";
-	if (find(c->m, c->via, c->id))
+	if (mcp_resources_find(c->m, c->via, c->id))
 		return "a subscription with this id is open already";
 	if (json_array_size(json_object_get(wanted, "resourceSubscriptions")) > URIS_MAX)
 		return "the request names too many resources";
@@ -314,17 +314,18 @@ void subscriptions_listen(struct mcp_call *c)
 		return;
 	}
 	json_array_foreach(uris, i, v)
-		if (known(json_text(v)) && !wants(s, json_text(v)))
+		if (mcp_resources_known(json_text(v)) && !mcp_resources_wants(s, json_text(v)))
 			json_array_append_new(s->uris, json_str(json_text(v)));
 	agreed = json_object();
 	if (uris)
 		json_object_set(agreed, "resourceSubscriptions", s->uris);
-	mcp_notify(c->m, c->via, "notifications/subscriptions/acknowledged",
-		   json_pack("{s:o, s:o}", "_meta", stamp(s), "notifications", agreed));
+	mcp_notify(
+		c->m, c->via, "notifications/subscriptions/acknowledged",
+		json_pack("{s:o, s:o}", "_meta", mcp_resources_stamp(s), "notifications", agreed));
 }
 
 /* Did an event change the resource? */
-static bool touched(struct str uri, const struct answer *log)
+static bool mcp_resources_touched(struct str uri, const struct answer *log)
 {
 	struct str id = task_of(uri);
 
@@ -336,12 +337,12 @@ static bool touched(struct str uri, const struct answer *log)
 	return false;
 }
 
-static void tell(struct mcp *m, const struct subscription *s, struct str uri)
+static void mcp_resources_tell(struct mcp *m, const struct subscription *s, struct str uri)
 {
 	json_t *params = json_pack("{s:o}", "uri", json_str(uri));
 
 	if (s->id)
-		json_object_set_new(params, "_meta", stamp(s));
+		json_object_set_new(params, "_meta", mcp_resources_stamp(s));
 	mcp_notify(m, s->via, "notifications/resources/updated", params);
 }
 
@@ -349,20 +350,20 @@ void subscriptions_look(struct mcp *m)
 {
 	struct arena a = { 0 };
 	struct answer log;
-	bool read = m->subscriptions && news(m, false, &log, &a);
+	bool read = m->subscriptions && mcp_resources_news(m, false, &log, &a);
 	const json_t *v;
 	size_t i;
 
 	for (const struct subscription *s = m->subscriptions; read && s; s = s->next)
 		json_array_foreach(s->uris, i, v)
-			if (touched(json_text(v), &log))
-				tell(m, s, json_text(v));
+			if (mcp_resources_touched(json_text(v), &log))
+				mcp_resources_tell(m, s, json_text(v));
 	arena_free(&a);
 }
 
 void subscriptions_cancel(struct mcp *m, const json_t *id)
 {
-	struct subscription *s = find(m, NULL, id);
+	struct subscription *s = mcp_resources_find(m, NULL, id);
 
 	if (s)
 		close_one(m, s);
@@ -397,7 +398,7 @@ void subscriptions_end(struct mcp *m)
 		struct mcp_call c = { .m = m, .id = s->id, .modern = true, .via = s->via };
 
 		if (s->id)
-			mcp_reply(&c, json_pack("{s:o}", "_meta", stamp(s)));
+			mcp_reply(&c, json_pack("{s:o}", "_meta", mcp_resources_stamp(s)));
 		close_one(m, s);
 	}
 }

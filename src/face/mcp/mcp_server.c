@@ -168,12 +168,12 @@ void mcp_woken(struct mcp *m)
 	m->changed = true;
 }
 
-static int64_t sooner(int64_t a, int64_t b)
+static int64_t mcp_sooner(int64_t a, int64_t b)
 {
 	return a < 0 || (b >= 0 && b < a) ? b : a;
 }
 
-static int64_t until(int64_t at)
+static int64_t mcp_until(int64_t at)
 {
 	int64_t left = at - os_boot_ms();
 
@@ -193,9 +193,9 @@ static int64_t look_next(struct mcp *m)
 	if (!awaited(m))
 		return -1;
 	if (m->changed || most < INT64_MAX)
-		left = until(m->looked + (m->changed ? PAUSE : most));
+		left = mcp_until(m->looked + (m->changed ? PAUSE : most));
 	if (m->subscriptions && m->expiry_at)
-		left = sooner(left, until(m->expiry_at));
+		left = mcp_sooner(left, mcp_until(m->expiry_at));
 	return left;
 }
 
@@ -221,7 +221,7 @@ int64_t mcp_tick(struct mcp *m)
 		subscriptions_look(m);
 	}
 	wait_look(m, look);
-	return sooner(sooner(keeper_next(m), wait_next(m)), look_next(m));
+	return mcp_sooner(mcp_sooner(keeper_next(m), wait_next(m)), look_next(m));
 }
 
 void mcp_close(struct mcp *m, bool release)

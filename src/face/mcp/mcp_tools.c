@@ -36,7 +36,8 @@ void tools_list(struct mcp_call *c)
 	arena_free(&a);
 }
 
-static const struct command *find(const struct profile *p, struct str name, struct arena *a)
+static const struct command *mcp_tools_find(const struct profile *p, struct str name,
+					    struct arena *a)
 {
 	const struct command *tool;
 
@@ -55,7 +56,7 @@ static void act_as(struct client *c, struct str agent)
 }
 
 /* Is the lock of the whole queue of another agent in the way? */
-static bool barred(const struct reply *r)
+static bool mcp_tools_barred(const struct reply *r)
 {
 	return !reply_ok(r) && r->ans.barred;
 }
@@ -116,7 +117,7 @@ static enum result execute(const struct mcp_call *c, const struct command *tool,
 			out,
 			STR("no next task was claimed. Stop here: the next task gets a new session"),
 			a);
-	mcp_answered(m, barred(out) ? SUCCESS : code);
+	mcp_answered(m, mcp_tools_barred(out) ? SUCCESS : code);
 	keeper_learn(m, rq, &out->ans);
 	return code;
 }
@@ -192,7 +193,7 @@ static void turn_page(struct attempt *t, int64_t limit)
 
 /* --- answers ----------------------------------------------------------------------------------------- */
 
-static void show(const struct mcp_call *c, struct attempt *t, struct arena *a)
+static void mcp_tools_show(const struct mcp_call *c, struct attempt *t, struct arena *a)
 {
 	const struct mcp_host *host = c->m->options.host;
 	struct reply *r = &t->reply;
@@ -230,7 +231,8 @@ static void refuse_long(struct attempt *t, struct arena *a)
 	answer_too_long(&t->reply.ans);
 }
 
-static void run(const struct mcp_call *c, struct attempt *t, struct args *args, struct arena *a)
+static void mcp_tools_run(const struct mcp_call *c, struct attempt *t, struct args *args,
+			  struct arena *a)
 {
 	struct request *rq = &args->rq;
 	int64_t limit = HAS(rq, limit) ? rq->limit : PAGE;
@@ -252,7 +254,8 @@ static void forbid(const struct mcp *m, const struct command *tool, struct reply
 	out->ans.fault = STR("forbidden");
 }
 
-static struct attempt attempt(const struct mcp_call *c, const struct command *tool, struct arena *a)
+static struct attempt mcp_tools_attempt(const struct mcp_call *c, const struct command *tool,
+					struct arena *a)
 {
 	struct session *s = &c->m->session;
 	struct attempt t = { .tool = tool };
@@ -275,44 +278,47 @@ static struct attempt attempt(const struct mcp_call *c, const struct command *to
 		run_fail(USAGE, str_c(fault), STR("correct the arguments and call again"),
 			 &t.reply);
 	else
-		run(c, &t, args, a);
+		mcp_tools_run(c, &t, args, a);
 	advice_give(c->m, tool, &args->rq, &t.reply, a);
 	return t;
 }
 
-static int64_t worth(const struct mcp_call *c, const struct attempt *t)
+static int64_t mcp_tools_worth(const struct mcp_call *c, const struct attempt *t)
 {
 	struct run_task ignored;
 
 	if (t->reply.ans.code == NO_TASKS)
 		return t->tool == &cmd_next && under_run(c->m, &ignored) ? 0 : t->wait;
-	return barred(&t->reply) ? client_timeout(&c->m->session.client, op_flags(t->tool->op)) : 0;
+	return mcp_tools_barred(&t->reply)
+		       ? client_timeout(&c->m->session.client, op_flags(t->tool->op))
+		       : 0;
 }
 
 bool tools_try(const struct mcp_call *c, int64_t left, int64_t *due)
 {
 	struct arena a = { .limit = CALL_ROOM, .pool = c->m->memory };
-	struct attempt t = attempt(c, find(c->m->profile, json_get(c->params, "name"), &a), &a);
-	bool waits = (t.reply.ans.code == NO_TASKS || barred(&t.reply)) && left > 0;
+	struct attempt t = mcp_tools_attempt(
+		c, mcp_tools_find(c->m->profile, json_get(c->params, "name"), &a), &a);
+	bool waits = (t.reply.ans.code == NO_TASKS || mcp_tools_barred(&t.reply)) && left > 0;
 
 	*due = t.reply.ans.wait_ms;
 	if (waits)
 		reply_free(&t.reply);
 	else
-		show(c, &t, &a);
+		mcp_tools_show(c, &t, &a);
 	mcp_leave(c->m);
 	arena_free(&a);
 	return !waits;
 }
 
-static void call(const struct mcp_call *c, const struct command *tool, struct arena *a)
+static void mcp_tools_call(const struct mcp_call *c, const struct command *tool, struct arena *a)
 {
-	struct attempt t = attempt(c, tool, a);
+	struct attempt t = mcp_tools_attempt(c, tool, a);
 
-	if (worth(c, &t) > 0 && wait_park(c, worth(c, &t), t.reply.ans.wait_ms))
+	if (mcp_tools_worth(c, &t) > 0 && wait_park(c, mcp_tools_worth(c, &t), t.reply.ans.wait_ms))
 		reply_free(&t.reply);
 	else
-		show(c, &t, a);
+		mcp_tools_show(c, &t, a);
 	mcp_leave(c->m);
 }
 
@@ -321,7 +327,7 @@ void tools_call(struct mcp_call *c)
 	struct str name = json_get(c->params, "name");
 	const json_t *arguments = json_object_get(c->params, "arguments");
 	struct arena a = { .limit = CALL_ROOM, .pool = c->m->memory };
-	const struct command *tool = find(c->m->profile, name, &a);
+	const struct command *tool = mcp_tools_find(c->m->profile, name, &a);
 
 	if (!json_is_string(json_object_get(c->params, "name")))
 		mcp_fail(c, RPC_PARAMS, STR("tools/call needs the name of a tool"), NULL);
@@ -333,6 +339,6 @@ void tools_call(struct mcp_call *c)
 				      arena_cstr(&a, text_cut(&a, text_line(&a, name), 60))),
 			 NULL);
 	else
-		call(c, tool, &a);
+		mcp_tools_call(c, tool, &a);
 	arena_free(&a);
 }

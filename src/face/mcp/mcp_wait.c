@@ -18,7 +18,7 @@ struct waiting {
 };
 
 /* Requests of different exchanges may have the same id: their clients may not know of each other. */
-static struct waiting *find(struct mcp *m, const void *via, const json_t *id)
+static struct waiting *mcp_wait_find(struct mcp *m, const void *via, const json_t *id)
 {
 	for (struct waiting *w = m->waiting; w; w = w->next)
 		if (w->call.via == via && json_equal(w->call.id, id))
@@ -26,7 +26,7 @@ static struct waiting *find(struct mcp *m, const void *via, const json_t *id)
 	return NULL;
 }
 
-static void report(struct waiting *w)
+static void mcp_wait_report(struct waiting *w)
 {
 	struct mcp *m = w->call.m;
 	json_t *token = json_object_get(json_object_get(w->call.params, "_meta"), "progressToken");
@@ -51,7 +51,7 @@ bool wait_park(const struct mcp_call *c, int64_t ms, int64_t due)
 	for (; *last; last = &(*last)->next)
 		n++;
 	/* An answer within a batch must be ready with the others, so it cannot wait. */
-	if (m->batch || m->hurried || n >= WAITING_MAX || find(m, c->via, c->id))
+	if (m->batch || m->hurried || n >= WAITING_MAX || mcp_wait_find(m, c->via, c->id))
 		return false;
 	w = mem_alloc(sizeof(*w));
 	*w = (struct waiting){ .call = *c, .began = os_boot_ms() };
@@ -62,11 +62,11 @@ bool wait_park(const struct mcp_call *c, int64_t ms, int64_t due)
 	*last = w;
 	m->looked = os_boot_ms();
 	m->changed = true; /* a change may have happened while nobody watched */
-	report(w);
+	mcp_wait_report(w);
 	return true;
 }
 
-static void sweep(struct mcp *m)
+static void mcp_wait_sweep(struct mcp *m)
 {
 	struct waiting **at = &m->waiting, *w;
 
@@ -93,9 +93,9 @@ void wait_look(struct mcp *m, bool changed)
 			attempts_after(&w->wait, due);
 		}
 		if (!w->gone && now >= w->progress)
-			report(w);
+			mcp_wait_report(w);
 	}
-	sweep(m);
+	mcp_wait_sweep(m);
 }
 
 int64_t wait_next(const struct mcp *m)
@@ -116,7 +116,7 @@ void wait_cancel(struct mcp *m, const json_t *id)
 {
 	for (struct waiting *w = m->waiting; w; w = w->next)
 		w->gone = json_equal(w->call.id, id);
-	sweep(m);
+	mcp_wait_sweep(m);
 }
 
 bool wait_is_open(const struct mcp *m, const void *via)
@@ -132,7 +132,7 @@ void wait_gone(struct mcp *m, const void *via)
 {
 	for (struct waiting *w = m->waiting; w; w = w->next)
 		w->gone = w->call.via == via;
-	sweep(m);
+	mcp_wait_sweep(m);
 }
 
 void wait_hurry(struct mcp *m)
@@ -146,5 +146,5 @@ void wait_end(struct mcp *m)
 {
 	for (struct waiting *w = m->waiting; w; w = w->next)
 		w->gone = true;
-	sweep(m);
+	mcp_wait_sweep(m);
 }

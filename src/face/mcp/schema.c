@@ -44,7 +44,7 @@ static struct str default_value(const struct param *p, struct arena *a)
 	return str_c(p->def);
 }
 
-static json_t *description(const struct param *p, struct arena *a)
+static json_t *mcp_schema_description(const struct param *p, struct arena *a)
 {
 	const char *unit = p->type == P_DURATION ? "; seconds" : "";
 	struct str text = tool_words(p->model ? p->model : p->help, a);
@@ -56,7 +56,7 @@ static json_t *description(const struct param *p, struct arena *a)
 }
 
 /* Statuses are spelt as in answers, so that answers and calls look the same. */
-static json_t *choices(const struct param *p)
+static json_t *mcp_schema_choices(const struct param *p)
 {
 	struct str rest = str_c(param_choices(p));
 	json_t *out = json_array();
@@ -81,16 +81,16 @@ static void set_range(json_t *o, int64_t min, int64_t max)
 }
 
 /* narrow: the tool's own description says which task its id is. */
-static json_t *property(const struct param *p, bool narrow, struct arena *a)
+static json_t *mcp_schema_property(const struct param *p, bool narrow, struct arena *a)
 {
 	json_t *o = json_pack("{s:s, s:o}", "type", args_json_type(p), "description",
-			      description(p, a));
+			      mcp_schema_description(p, a));
 	json_t *items = param_repeats(p) ? json_pack("{s:s}", "type", "string") : NULL;
 
 	if (narrow && p->type == P_ID && p->flags & P_REQUIRED)
 		json_object_del(o, "description");
 	if (param_choices(p))
-		json_object_set_new(items ? items : o, "enum", choices(p));
+		json_object_set_new(items ? items : o, "enum", mcp_schema_choices(p));
 	if (items)
 		json_object_set_new(o, "items", items);
 	if (p->type == P_INT && (p->min || p->max))
@@ -100,7 +100,7 @@ static json_t *property(const struct param *p, bool narrow, struct arena *a)
 	return o;
 }
 
-static bool offered(const struct param *p, bool narrow)
+static bool mcp_schema_offered(const struct param *p, bool narrow)
 {
 	return !(p->flags & P_TERMINAL) && !(narrow && p->flags & P_SELDOM);
 }
@@ -114,14 +114,15 @@ static json_t *input_schema(const struct command *c, bool narrow, struct arena *
 		struct str name = param_argument(p, a);
 
 		/* Some values have two options on the command line; a tool has one. */
-		if (!offered(p, narrow) || json_object_get(properties, name.p))
+		if (!mcp_schema_offered(p, narrow) || json_object_get(properties, name.p))
 			continue;
-		json_object_set_new(properties, name.p, property(p, narrow, a));
+		json_object_set_new(properties, name.p, mcp_schema_property(p, narrow, a));
 		if (p->flags & P_REQUIRED)
 			json_array_append_new(required, json_str(name));
 	}
 	if (args_version(c) && !narrow)
-		json_object_set_new(properties, "if_version", property(args_version(c), narrow, a));
+		json_object_set_new(properties, "if_version",
+				    mcp_schema_property(args_version(c), narrow, a));
 	for (const struct tool_extra *e = tool_extras; e->name; e++)
 		if (e->tool == c)
 			json_object_set_new(
@@ -163,7 +164,7 @@ static const struct {
 	{ "waiting", "integer", false },
 };
 
-static json_t *shape(struct str name)
+static json_t *mcp_schema_shape(struct str name)
 {
 	for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++)
 		if (str_is(name, shapes[i].name))
@@ -183,7 +184,7 @@ static json_t *output_schema(const struct command *c)
 	while (rest.n) {
 		struct str name = str_cut(&rest, ' ');
 
-		json_object_setn_new(p, name.p, name.n, shape(name));
+		json_object_setn_new(p, name.p, name.n, mcp_schema_shape(name));
 	}
 	return json_pack("{s:s, s:o, s:[s]}", "type", "object", "properties", p, "required", "ok");
 }
@@ -204,7 +205,7 @@ static json_t *annotations(const struct command *c)
 }
 
 /* Without a text for models: the text for people, and the codes of a refusal. */
-static struct str told(const struct command *c, struct arena *a)
+static struct str mcp_schema_told(const struct command *c, struct arena *a)
 {
 	struct str text;
 
@@ -228,7 +229,7 @@ static void keep_loaded(json_t *tool, const struct command *c)
 json_t *schema_tool(const struct command *c, bool narrow, struct arena *a)
 {
 	json_t *o = json_pack("{s:o, s:o, s:o, s:o, s:o}", "name", json_str(tool_name(c, a)),
-			      "description", json_str(told(c, a)), "inputSchema",
+			      "description", json_str(mcp_schema_told(c, a)), "inputSchema",
 			      input_schema(c, narrow, a), "outputSchema", output_schema(c),
 			      "annotations", annotations(c));
 

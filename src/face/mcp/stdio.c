@@ -26,7 +26,7 @@ struct stdio {
 
 static volatile sig_atomic_t stopped;
 
-static void stop(int signal)
+static void mcp_stdio_stop(int signal)
 {
 	(void)signal;
 	stopped = 1;
@@ -52,7 +52,7 @@ static ssize_t put_some(const char *p, size_t n)
 	return r;
 }
 
-static void flush(struct stdio *s)
+static void mcp_stdio_flush(struct stdio *s)
 {
 	ssize_t n = put_some(s->out.p + s->sent, s->out.n - s->sent);
 
@@ -93,7 +93,7 @@ static void take_lines(struct stdio *s, struct str bytes)
 	}
 }
 
-static void hear(struct stdio *s)
+static void mcp_stdio_hear(struct stdio *s)
 {
 	static char chunk[CHUNK];
 	ssize_t n = read(STDIN_FILENO, chunk, sizeof(chunk));
@@ -110,7 +110,7 @@ static void hear(struct stdio *s)
 
 /* --- both ----------------------------------------------------------------------------------------- */
 
-static void turn(struct stdio *s, const sigset_t *open)
+static void mcp_stdio_poll(struct stdio *s, const sigset_t *open)
 {
 	int64_t ms = mcp_tick(&s->m);
 	struct timespec limit = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
@@ -128,9 +128,9 @@ static void turn(struct stdio *s, const sigset_t *open)
 	if (fds[1].revents & (POLLERR | POLLHUP | POLLNVAL))
 		s->broken = true;
 	else if (unsent && fds[1].revents)
-		flush(s);
+		mcp_stdio_flush(s);
 	if (!s->broken && fds[0].revents)
-		hear(s);
+		mcp_stdio_hear(s);
 }
 
 /* Writes the remaining output after the input ended. The client may read it slowly. */
@@ -150,7 +150,7 @@ static void handle_signals(void (*handler)(int))
 }
 
 /* Signals arrive only while the server waits. A second signal means: do not wait for the end. */
-static void serve(struct stdio *s)
+static void mcp_stdio_serve(struct stdio *s)
 {
 	sigset_t ours, before;
 
@@ -159,9 +159,9 @@ static void serve(struct stdio *s)
 	sigaddset(&ours, SIGINT);
 	sigaddset(&ours, SIGHUP);
 	sigprocmask(SIG_BLOCK, &ours, &before);
-	handle_signals(stop);
+	handle_signals(mcp_stdio_stop);
 	while (!s->ended && !s->broken && !stopped)
-		turn(s, &before);
+		mcp_stdio_poll(s, &before);
 	handle_signals(SIG_DFL);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 }
@@ -190,7 +190,7 @@ enum result mcp_stdio(struct session *session, const struct mcp_args *a, struct 
 	s.m.ctx = &s;
 	if (mcp_open(&s.m, &options, &ans, session->arena) != SUCCESS)
 		return complain(&ans);
-	serve(&s);
+	mcp_stdio_serve(&s);
 	mcp_close(&s.m, a->release_on_exit);
 	say_the_rest(&s);
 	buf_free(&s.in);

@@ -7,7 +7,7 @@
 #include "base/secret.h"
 #include "core/lease.h"
 
-static struct str variable(const char *name)
+static struct str mcp_under_run_variable(const char *name)
 {
 	const char *text = getenv(name);
 
@@ -18,11 +18,12 @@ bool under_run(const struct mcp *m, struct run_task *out)
 {
 	const struct queue_config *c = &m->session.client.conn.config;
 
-	*out = (struct run_task){ .id = variable("PAWL_TASK"), .token = variable("PAWL_TOKEN") };
+	*out = (struct run_task){ .id = mcp_under_run_variable("PAWL_TASK"),
+				  .token = mcp_under_run_variable("PAWL_TOKEN") };
 	return !m->options.host && !id_fault(out->id) && token_valid(out->token) &&
-	       str_to_i64(variable("PAWL_FENCE"), &out->fence) && c->uri.n &&
-	       str_eq(variable("PAWL_STORE"), c->uri) &&
-	       str_eq(variable("PAWL_QUEUE"), c->opt.queue);
+	       str_to_i64(mcp_under_run_variable("PAWL_FENCE"), &out->fence) && c->uri.n &&
+	       str_eq(mcp_under_run_variable("PAWL_STORE"), c->uri) &&
+	       str_eq(mcp_under_run_variable("PAWL_QUEUE"), c->opt.queue);
 }
 
 bool under_run_holds(const struct mcp *m, struct str id, int64_t fence)
@@ -33,7 +34,7 @@ bool under_run_holds(const struct mcp *m, struct str id, int64_t fence)
 }
 
 /* If a store does not show the hash of the token, the fence must suffice. */
-static bool held(const struct run_task *t, const struct answer *ans, struct arena *a)
+static bool mcp_under_run_held(const struct run_task *t, const struct answer *ans, struct arena *a)
 {
 	const struct lock *l = ans->task ? &ans->task->lock : NULL;
 
@@ -42,7 +43,7 @@ static bool held(const struct run_task *t, const struct answer *ans, struct aren
 	       (!l->token.n || secret_eq(l->token, token_hash(a, t->token)));
 }
 
-static void over(const struct run_task *t, struct reply *out, struct arena *a)
+static void mcp_under_run_over(const struct run_task *t, struct reply *out, struct arena *a)
 {
 	*out = (struct reply){ .ans = { .code = NO_TASKS,
 					.now = out->ans.now,
@@ -67,8 +68,8 @@ bool under_run_next(struct mcp *m, const struct request *rq, struct reply *out, 
 	*out = (struct reply){ 0 };
 	if (!mcp_show(m, t.id, VIEW_BRIEF, ans, a) && ans->code != NOT_FOUND)
 		return true; /* the store is out of reach: no second task either */
-	if (!held(&t, ans, a)) {
-		over(&t, out, a);
+	if (!mcp_under_run_held(&t, ans, a)) {
+		mcp_under_run_over(&t, out, a);
 		return true;
 	}
 	ans->lock = arena_new(a, struct grant);

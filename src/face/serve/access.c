@@ -210,8 +210,8 @@ static int count_failure(struct access *x, struct str what)
 }
 
 /* A request without a valid token. A caller that has a valid one never comes here, however often others fail. */
-static int failed(struct access *x, struct str address, struct str token, const char *text,
-		  const char **reason, int *retry_s)
+static int access_failed(struct access *x, struct str address, struct str token, const char *text,
+			 const char **reason, int *retry_s)
 {
 	char room[16];
 	int left = count_failure(x, network_of(address, room)), other;
@@ -302,12 +302,12 @@ int access_check(struct serve *s, const struct http_request *r, struct str addre
 		return 0;
 	}
 	if (!text.n)
-		return failed(x, address, text,
-			      "this call needs a token: Authorization: Bearer TOKEN", reason,
-			      retry_s);
+		return access_failed(x, address, text,
+				     "this call needs a token: Authorization: Bearer TOKEN", reason,
+				     retry_s);
 	if (http_header_count(r->headers, "authorization") > 1)
-		return failed(x, address, text, "the request has more than one token", reason,
-			      retry_s);
+		return access_failed(x, address, text, "the request has more than one token",
+				     reason, retry_s);
 	if (look_once(s)) {
 		*reason = "the server cannot read its tokens; its log says why";
 		*retry_s = 1;
@@ -315,10 +315,10 @@ int access_check(struct serve *s, const struct http_request *r, struct str addre
 	}
 	b = cut_bearer(&text) ? find_bearer(x, text) : NULL;
 	if (!b)
-		return failed(x, address, text, "the server does not know this token", reason,
-			      retry_s);
+		return access_failed(x, address, text, "the server does not know this token",
+				     reason, retry_s);
 	if (bearer_expired(b, os_wall_ms()))
-		return failed(x, address, text, "this token has expired", reason, retry_s);
+		return access_failed(x, address, text, "this token has expired", reason, retry_s);
 	*out = caller_of(s, b);
 	return 0;
 }

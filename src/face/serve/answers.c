@@ -46,7 +46,7 @@ void answers_made(struct job *j)
 	j->unsent = n;
 }
 
-static void forget(struct meter *m, size_t n)
+static void answers_forget(struct meter *m, size_t n)
 {
 	m->unsent -= n;
 	arena_pool_drop(&m->memory, n);
@@ -55,7 +55,7 @@ static void forget(struct meter *m, size_t n)
 void answers_drop(struct job *j)
 {
 	if (j->unsent)
-		forget(j->caller.meter, j->unsent);
+		answers_forget(j->caller.meter, j->unsent);
 	j->unsent = 0;
 }
 
@@ -92,7 +92,7 @@ static void was_sent(void *unsent)
 {
 	struct unsent *u = unsent;
 
-	forget(u->caller, u->n);
+	answers_forget(u->caller, u->n);
 	free(u);
 }
 

@@ -52,13 +52,13 @@ static size_t slot_of(struct str id)
 	return str_hash(id) % SLOTS;
 }
 
-static void keep(char *to, struct str id)
+static void late_keep(char *to, struct str id)
 {
 	memset(to, 0, ID_BYTES);
 	memcpy(to, str_p(id), id.n < ID_BYTES ? id.n : 0);
 }
 
-static bool granted(const struct late *l, const struct request *rq, struct str call)
+static bool late_granted(const struct late *l, const struct request *rq, struct str call)
 {
 	size_t i = slot_of(call);
 
@@ -68,11 +68,11 @@ static bool granted(const struct late *l, const struct request *rq, struct str c
 
 static bool has_ended(const struct late *l, const struct request *rq, struct str call)
 {
-	return granted(l, rq, call) &&
+	return late_granted(l, rq, call) &&
 	       str_is(rq->new_token, l->ended[slot_of(rq->new_token)].token);
 }
 
-static bool ended(const struct late *l, const struct request *rq, struct str call)
+static bool late_ended(const struct late *l, const struct request *rq, struct str call)
 {
 	size_t i = slot_of(rq->token);
 
@@ -85,13 +85,13 @@ bool late_settled(struct late *l, const struct request *rq, struct str call)
 	bool settled;
 
 	pthread_mutex_lock(&l->lock);
-	settled = granted(l, rq, call) || ended(l, rq, call);
+	settled = late_granted(l, rq, call) || late_ended(l, rq, call);
 	pthread_mutex_unlock(&l->lock);
 	return settled;
 }
 
-static enum arrival judge(struct late *l, const struct request *rq, struct str call,
-			  int64_t attempt)
+static enum arrival late_decide(struct late *l, const struct request *rq, struct str call,
+				int64_t attempt)
 {
 	size_t i = slot_of(call);
 	bool again;
@@ -101,7 +101,7 @@ static enum arrival judge(struct late *l, const struct request *rq, struct str c
 	again = str_is(call, l->tried[i].call);
 	if ((again && attempt < l->tried[i].attempt) || has_ended(l, rq, call))
 		return ARRIVAL_LATE;
-	keep(l->tried[i].call, call);
+	late_keep(l->tried[i].call, call);
 	l->tried[i].attempt = attempt;
 	return again ? ARRIVAL_AGAIN : ARRIVAL_FIRST;
 }
@@ -111,27 +111,27 @@ enum arrival late_judge(struct late *l, const struct request *rq, struct str cal
 	enum arrival arrival;
 
 	pthread_mutex_lock(&l->lock);
-	arrival = judge(l, rq, call, attempt);
+	arrival = late_decide(l, rq, call, attempt);
 	pthread_mutex_unlock(&l->lock);
 	return arrival;
 }
 
-static void note(struct late *l, const struct request *rq, struct str call,
-		 const struct answer *ans)
+static void late_note_call(struct late *l, const struct request *rq, struct str call,
+			   const struct answer *ans)
 {
 	size_t i = slot_of(call);
 
 	if (op_flags(rq->op) & OP_ENDS && rq->token.n) {
-		keep(l->ended[slot_of(rq->token)].call, call);
-		keep(l->ended[slot_of(rq->token)].token, rq->token);
+		late_keep(l->ended[slot_of(rq->token)].call, call);
+		late_keep(l->ended[slot_of(rq->token)].token, rq->token);
 	}
 	if (!call.n || !ans->lock || !str_eq(ans->lock->token, rq->new_token))
 		return;
-	keep(l->granted[i].call, call);
-	keep(l->granted[i].token, rq->new_token);
+	late_keep(l->granted[i].call, call);
+	late_keep(l->granted[i].token, rq->new_token);
 	if (str_is(rq->new_token, l->ended[slot_of(rq->new_token)].token))
-		keep(l->ended[slot_of(rq->new_token)].token,
-		     STR("")); /* a caller may use its token again */
+		late_keep(l->ended[slot_of(rq->new_token)].token,
+			  STR("")); /* a caller may use its token again */
 }
 
 void late_note(struct late *l, const struct request *rq, struct str call, const struct answer *ans)
@@ -139,6 +139,6 @@ void late_note(struct late *l, const struct request *rq, struct str call, const 
 	if (ans->code != SUCCESS)
 		return;
 	pthread_mutex_lock(&l->lock);
-	note(l, rq, call, ans);
+	late_note_call(l, rq, call, ans);
 	pthread_mutex_unlock(&l->lock);
 }

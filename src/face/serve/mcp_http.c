@@ -130,8 +130,8 @@ static bool listens(const struct post *p)
 }
 
 /* Can the request be handed to its desk? false: it has its answer. */
-static bool prepare(struct serve *s, struct http_exchange *x, struct guest *c, struct desk *d,
-		    struct post *p)
+static bool endpoint_prepare(struct serve *s, struct http_exchange *x, struct guest *c,
+			     struct desk *d, struct post *p)
 {
 	const char *why;
 	int status;
@@ -191,7 +191,7 @@ void endpoint_serve(struct serve *s, struct http_exchange *x, struct guest *c)
 	*p = (struct post){ 0 };
 	take_headers(http_request_of(x), p);
 	if (take_method(x, p) && take_names(s, x, c, p) && (d = route_desk(s, x, c)) &&
-	    prepare(s, x, c, d, p)) {
+	    endpoint_prepare(s, x, c, d, p)) {
 		j = job_new(JOB_MCP, x, c);
 		j->post = p;
 		p->counted = listens(p);
@@ -206,7 +206,7 @@ void endpoint_serve(struct serve *s, struct http_exchange *x, struct guest *c)
 /* --- answers ---------------------------------------------------------------------------------------- */
 
 /* The exchange has ended. If its answer gave a lock, the desk learns whether it arrived. */
-static void finish(struct job *j, bool arrived)
+static void endpoint_finish(struct job *j, bool arrived)
 {
 	struct post *p = j->post;
 	struct desk *d = j->desk;
@@ -247,7 +247,7 @@ void endpoint_done(struct serve *s, struct job *j)
 	else
 		answers_send(j,
 			     (struct http_headers){ extra, 1 + (size_t)(j->post->session.n > 0) });
-	finish(j, arrived);
+	endpoint_finish(j, arrived);
 }
 
 /* --- streams ---------------------------------------------------------------------------------------- */
@@ -259,7 +259,7 @@ struct piece {
 };
 
 /* A stream shows that the agent is alive, so it must end with its token. */
-static void ping(void *job)
+static void endpoint_ping(void *job)
 {
 	struct job *j = job;
 	struct serve *s = j->desk->serve;
@@ -269,19 +269,19 @@ static void ping(void *job)
 		desk_gone(j);
 		return;
 	}
-	j->post->ping = http_timer_start(s->http, PING_MS, ping, j);
+	j->post->ping = http_timer_start(s->http, PING_MS, endpoint_ping, j);
 	if (http_stream_send(j->exchange, PING) < 0)
 		desk_gone(j);
 }
 
-static void start(struct job *j)
+static void endpoint_start(struct job *j)
 {
 	static const struct http_header extra[] = { { { "Cache-Control", 13 }, { "no-store", 8 } },
 						    { { "X-Accel-Buffering", 17 }, { "no", 2 } } };
 
 	j->post->started = true;
 	http_stream_start(j->exchange, 200, "text/event-stream", (struct http_headers){ extra, 2 });
-	j->post->ping = http_timer_start(j->desk->serve->http, PING_MS, ping, j);
+	j->post->ping = http_timer_start(j->desk->serve->http, PING_MS, endpoint_ping, j);
 }
 
 static void send_piece(void *piece)
@@ -292,7 +292,7 @@ static void send_piece(void *piece)
 	bool sent;
 
 	if (!p->started && !http_gone(j->exchange))
-		start(j);
+		endpoint_start(j);
 	sent = p->started && !p->broken && !http_gone(j->exchange) && !e->text.full &&
 	       access_holds(j->desk->serve, &j->caller) &&
 	       http_stream_send(j->exchange, buf_str(&e->text)) >= 0;
@@ -304,7 +304,7 @@ static void send_piece(void *piece)
 		else
 			http_drop(j->exchange);
 		d->jobs--;
-		finish(j, sent);
+		endpoint_finish(j, sent);
 	} else if (!sent && !p->broken) {
 		p->broken = true;
 		desk_gone(j);

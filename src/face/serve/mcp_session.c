@@ -106,7 +106,7 @@ static void note_call(void *seat, void *via, const struct command *tool, enum re
 
 /* --- answers ---------------------------------------------------------------------------------------- */
 
-static void forget(struct seat *t, struct job *j)
+static void session_forget(struct seat *t, struct job *j)
 {
 	struct job **at = &t->open;
 
@@ -158,14 +158,14 @@ static void send_message(void *seat, struct str message)
 		if (j->post->streams)
 			send_event(j, message, false);
 	} else if (j->post->streaming) {
-		forget(t, j);
+		session_forget(t, j);
 		send_event(j, message, true);
 	} else {
 		j->status = era_status(j->post->modern, out->error);
 		buf_adds(&j->answer, message);
 		answers_made(j);
 		if (j != t->asking) {
-			forget(t, j);
+			session_forget(t, j);
 			desk_answer(j);
 		}
 	}
@@ -174,7 +174,7 @@ static void send_message(void *seat, struct str message)
 /* Ends an exchange without an answer. */
 static void hang_up(struct seat *t, struct job *j)
 {
-	forget(t, j);
+	session_forget(t, j);
 	if (j->post->streaming)
 		endpoint_send(j, STR(""), true);
 	else
@@ -255,7 +255,7 @@ static bool make_room(struct desk *d, const struct meter *caller)
 	return oldest;
 }
 
-static void sweep(struct desk *d)
+static void mcp_sessions_sweep(struct desk *d)
 {
 	for (struct seat *t = d->seats, *next; t; t = next) {
 		next = t->next;
@@ -405,7 +405,7 @@ static bool is_method(const json_t *message, const char *method)
 }
 
 /* true: the job has its answer. */
-static bool tell(struct desk *d, struct job *j, json_t *message)
+static bool session_tell(struct desk *d, struct job *j, json_t *message)
 {
 	struct post *p = j->post;
 	bool begins = !p->modern && is_method(message, "initialize");
@@ -464,12 +464,12 @@ static bool hear_message(struct desk *d, struct job *j)
 		job_refuse(j, 406, USAGE,
 			   STR("subscriptions/listen answers with text/event-stream"), STR(""), "");
 	else
-		done = tell(d, j, message);
+		done = session_tell(d, j, message);
 	json_decref(message);
 	return done;
 }
 
-static bool hear(struct desk *d, struct job *j)
+static bool session_hear(struct desk *d, struct job *j)
 {
 	struct arena memory = answers_arena(j, JSON_ROOM);
 	bool done = !answers_body(j, &memory) || hear_message(d, j);
@@ -488,7 +488,7 @@ bool seat_run(struct desk *d, struct job *j)
 		return true;
 	}
 	if (j->post->kind == POST_MESSAGE)
-		return hear(d, j);
+		return session_hear(d, j);
 	if (j->post->kind == POST_END) {
 		t = seat_find(d, key_of(j, &j->post->arena));
 		if (t)
@@ -538,7 +538,7 @@ static void drop_gone(struct seat *t)
 	}
 }
 
-static void look(struct seat *t, bool changed)
+static void session_due_check(struct seat *t, bool changed)
 {
 	int64_t left;
 
@@ -604,13 +604,13 @@ void seats_look(struct desk *d, bool changed)
 			continue;
 		t->untold = false;
 		if (desk_open(d, &ans, &a))
-			look(t, d->round_changed);
+			session_due_check(t, d->round_changed);
 		else
 			put_off(t);
 	}
 	d->untold = t || (d->seats && d->seats_changed);
 	arena_free(&a);
-	sweep(d);
+	mcp_sessions_sweep(d);
 	note_use(d);
 }
 

@@ -46,13 +46,13 @@ static bool is_packed(const struct job *j)
 	return j->kind == JOB_PACKED && !j->status;
 }
 
-static bool reads(const struct request *rq)
+static bool packed_reads(const struct request *rq)
 {
 	return op_flags(rq->op) & OP_READS;
 }
 
 /* Sets the caller of the request: the token decides, not the request itself. */
-static bool sign(struct desk *d, struct job *j, struct request *rq)
+static bool packed_sign(struct desk *d, struct job *j, struct request *rq)
 {
 	struct str agent;
 	const char *why;
@@ -108,7 +108,7 @@ static bool add_request(struct desk *d, struct job *j, struct str one, struct ba
 	rq->pass = x->pass;
 	b->calls[b->n] = x->call;
 	b->under[b->n] = (size_t)x->under;
-	if (!sign(d, j, rq))
+	if (!packed_sign(d, j, rq))
 		return false;
 	b->n++;
 	return true;
@@ -159,7 +159,7 @@ const struct command *packed_command(enum op op)
 static bool only_reads(const struct job *j)
 {
 	for (size_t i = 0; i < j->batch->n; i++)
-		if (!reads(&j->batch->rqs[i]))
+		if (!packed_reads(&j->batch->rqs[i]))
 			return false;
 	return true;
 }
@@ -199,8 +199,8 @@ static void add_answer(struct job *j, const struct answer *full)
 		j->answer.n = before;
 		j->answer.full = false;
 		j->answer.max = ANSWER_MAX;
-		b->full |= reads(rq);
-		add_brief(j, ans, reads(rq));
+		b->full |= packed_reads(rq);
+		add_brief(j, ans, packed_reads(rq));
 	}
 	answers_made(j);
 	arena_free(&own);
@@ -215,7 +215,7 @@ static void add_answer(struct job *j, const struct answer *full)
 }
 
 /* The caller waits for a task: the next try reads the request again, because a later attempt of it may come before. */
-static bool waits(struct job *j, const struct answer *ans, bool last)
+static bool packed_waits(struct job *j, const struct answer *ans, bool last)
 {
 	if (last || j->batch->n != 1 || ans->code != NO_TASKS || !j->parked ||
 	    attempts_over(&j->wait))
@@ -259,7 +259,7 @@ static void call_all(struct queue *q, struct batch *b, struct answer *answers, s
 	size_t bad = 0;
 
 	for (size_t i = 0; i < b->n && bad == i; i++)
-		bad += !reads(&b->rqs[i]);
+		bad += !packed_reads(&b->rqs[i]);
 	if (bad == b->n)
 		bad = queue_call_all(q, b->rqs, b->under, answers, b->n, a);
 	else
@@ -283,8 +283,8 @@ static void tell_lost(struct answer *ans)
 	ans->applied = '?';
 }
 
-static void note(struct desk *d, const struct request *rq, struct str call, enum arrival arrival,
-		 struct answer *ans)
+static void packed_note(struct desk *d, const struct request *rq, struct str call,
+			enum arrival arrival, struct answer *ans)
 {
 	late_note(d->serve->late, rq, call, ans);
 	/* the caller may have made the call once */
@@ -312,7 +312,7 @@ static void commit_make(struct desk *d, struct commit *c)
 	counts_commit(d->serve, c->n, now_us() - began);
 	for (size_t i = 0; i < c->n; i++)
 		if (!c->answers[i].put_off)
-			note(d, &c->rqs[i], c->calls[i], c->arrivals[i], &c->answers[i]);
+			packed_note(d, &c->rqs[i], c->calls[i], c->arrivals[i], &c->answers[i]);
 }
 
 static bool is_made(const struct answer *answers, size_t n)
@@ -337,7 +337,7 @@ static void run_alone(struct desk *d, struct job *j)
 	if (a.crowded && !is_made(answers, b->n))
 		answers_refuse(j);
 	for (size_t i = 0; i < b->n && !j->status; i++) {
-		note(d, &b->rqs[i], b->calls[i], b->arrivals[i], &answers[i]);
+		packed_note(d, &b->rqs[i], b->calls[i], b->arrivals[i], &answers[i]);
 		add_answer(j, &answers[i]);
 	}
 	arena_free(&a);
@@ -363,9 +363,9 @@ static void take_changes(struct desk *d, struct job *j, struct commit *c)
 	struct batch *b = j->batch;
 
 	b->taken = 0;
-	while (b->next < b->n && !reads(&b->rqs[b->next]) && is_late(d, j, b->next))
+	while (b->next < b->n && !packed_reads(&b->rqs[b->next]) && is_late(d, j, b->next))
 		;
-	for (size_t i = b->next; i < b->n && !reads(&b->rqs[i]) && b->taken < SLICE; i++) {
+	for (size_t i = b->next; i < b->n && !packed_reads(&b->rqs[i]) && b->taken < SLICE; i++) {
 		commit_add(c, &b->rqs[i], b->calls[i], b->arrivals[i]);
 		b->taken++;
 	}
@@ -378,7 +378,7 @@ static void give_answers(struct job *j, struct commit *c, size_t from, bool last
 	size_t n = b->taken;
 
 	b->taken = 0;
-	if (n && waits(j, &c->answers[from], last))
+	if (n && packed_waits(j, &c->answers[from], last))
 		return;
 	for (size_t i = 0; i < n && !c->answers[from + i].put_off; i++)
 		add_answer(j, &c->answers[from + i]);
@@ -469,7 +469,7 @@ static bool read_one(struct desk *d, struct job *j, bool last)
 	else
 		queue_call(d->session.client.conn.queue, &j->batch->rqs[j->batch->next], &ans, &a);
 	desk_failed(d, &ans);
-	done = !waits(j, &ans, last);
+	done = !packed_waits(j, &ans, last);
 	arena_count(&a,
 		    a.held < ANSWER_MAX ? a.held : ANSWER_MAX); /* the answer is as long at most */
 	if (done && a.crowded && only_reads(j))
@@ -487,11 +487,11 @@ bool packed_go_on(struct desk *d, struct job *j, bool last)
 	if (!packed_open(d, j))
 		return true;
 	b = j->batch;
-	if (!reads(&b->rqs[b->next])) { /* a call that waits is tried alone */
+	if (!packed_reads(&b->rqs[b->next])) { /* a call that waits is tried alone */
 		packed_run(d, j, last);
 		return j->status != 0;
 	}
-	while (!j->status && reads(&b->rqs[b->next])) {
+	while (!j->status && packed_reads(&b->rqs[b->next])) {
 		if (!read_one(d, j, last))
 			return false;
 		if (!j->status && desk_share_is_over(d))

@@ -16,7 +16,7 @@ static bool is_word(struct str s)
 }
 
 /* A page cannot see the address of its connection, so the answer names it. */
-static void answer(struct http_exchange *x, struct str proof, const char *address)
+static void serve_proof_answer(struct http_exchange *x, struct str proof, const char *address)
 {
 	struct http_header extra[] = { { STR("Cache-Control"), STR("no-store") },
 				       { STR("Pawl-Address"), str_c(address) } };
@@ -43,6 +43,6 @@ void proof_serve(struct serve *s, struct http_exchange *x)
 	else if (!access_hash(s, id, &hash))
 		route_refuse(x, 401, "the server does not know this token", "");
 	else
-		answer(x, proof_make(hash, nonce, address, &a), address);
+		serve_proof_answer(x, proof_make(hash, nonce, address, &a), address);
 	arena_free(&a);
 }

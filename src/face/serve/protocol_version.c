@@ -34,8 +34,8 @@ int era_status(bool modern, int error)
 	}
 }
 
-static int refuse(const json_t *message, int status, enum rpc_error code, const char *text,
-		  json_t **error)
+static int version_refuse(const json_t *message, int status, enum rpc_error code, const char *text,
+			  json_t **error)
 {
 	*error = mcp_error(json_object_get(message, "id"), code, str_c(text), NULL);
 	return status;
@@ -44,7 +44,7 @@ static int refuse(const json_t *message, int status, enum rpc_error code, const 
 /* --- headers ---------------------------------------------------------------------------------------- */
 
 /* A name that does not fit into a header is sent as =?base64?…?=. false: it is damaged. */
-static bool decode(struct str *value, struct arena *a)
+static bool version_decode(struct str *value, struct arena *a)
 {
 	struct str inner = *value;
 
@@ -71,7 +71,7 @@ static const char *header_fault(const struct post *p, const json_t *message)
 
 	if (!p->has_method || !str_eq(p->method, method))
 		fault = "the header Mcp-Method must be the method of the message";
-	else if (key && (!p->has_name || !decode(&name, &a) ||
+	else if (key && (!p->has_name || !version_decode(&name, &a) ||
 			 !str_eq(name, json_get(json_object_get(message, "params"), key))))
 		fault = "the header Mcp-Name must be the name or the URI in the message";
 	arena_free(&a);
@@ -87,23 +87,24 @@ static int check_modern(const struct post *p, const json_t *message, json_t **er
 	const char *fault;
 
 	if (!p->has_version)
-		return refuse(message, 400, RPC_HEADER,
-			      "the header MCP-Protocol-Version is missing", error);
+		return version_refuse(message, 400, RPC_HEADER,
+				      "the header MCP-Protocol-Version is missing", error);
 	if (!json_object_get(message, "id")) /* a notification */
 		return 0;
 	if (!json_is_string(version) ||
 	    !json_is_object(json_object_get(meta, MCP_META "clientCapabilities")))
-		return refuse(message, 400, RPC_PARAMS,
-			      "_meta needs " MCP_META "protocolVersion and " MCP_META
-			      "clientCapabilities",
-			      error);
+		return version_refuse(message, 400, RPC_PARAMS,
+				      "_meta needs " MCP_META "protocolVersion and " MCP_META
+				      "clientCapabilities",
+				      error);
 	if (!str_eq(json_text(version), p->version))
-		return refuse(message, 400, RPC_HEADER,
-			      "the header MCP-Protocol-Version differs from the message", error);
+		return version_refuse(message, 400, RPC_HEADER,
+				      "the header MCP-Protocol-Version differs from the message",
+				      error);
 	if (!str_is(p->version, MCP_MODERN))
 		return 0; /* mcp_take() refuses it, with the revisions that there are */
 	fault = header_fault(p, message);
-	return fault ? refuse(message, 400, RPC_HEADER, fault, error) : 0;
+	return fault ? version_refuse(message, 400, RPC_HEADER, fault, error) : 0;
 }
 
 static int check_legacy(const struct post *p, const json_t *message, json_t **error)
@@ -111,17 +112,18 @@ static int check_legacy(const struct post *p, const json_t *message, json_t **er
 	bool begins = str_is(json_get(message, "method"), "initialize");
 
 	if (p->has_version && !mcp_legacy(p->version))
-		return refuse(message, 400, RPC_INVALID,
-			      "the server does not support this MCP-Protocol-Version", error);
+		return version_refuse(message, 400, RPC_INVALID,
+				      "the server does not support this MCP-Protocol-Version",
+				      error);
 	if (begins)
 		return 0;
 	if (!p->has_session)
-		return refuse(
+		return version_refuse(
 			message, 400, RPC_INVALID,
 			"the header MCP-Session-Id is missing; a session begins with initialize",
 			error);
 	if (!p->knows_session)
-		return refuse(
+		return version_refuse(
 			message, 404, RPC_INVALID,
 			"the server does not know this session; begin a new one with initialize",
 			error);

@@ -63,7 +63,7 @@ static bool find_caller(struct desk *d, struct job *j, json_t *o, struct session
 	return true;
 }
 
-static json_t *arguments(struct job *j, struct arena *memory)
+static json_t *serve_call_arguments(struct job *j, struct arena *memory)
 {
 	json_error_t e;
 	json_t *o;
@@ -165,7 +165,7 @@ struct asked {
 static bool read_arguments(struct desk *d, struct job *j, struct asked *x)
 {
 	struct arena memory = answers_arena(j, JSON_ROOM);
-	json_t *o = arguments(j, &memory);
+	json_t *o = serve_call_arguments(j, &memory);
 	const char *fault = NULL;
 	bool known;
 
@@ -188,7 +188,7 @@ static bool read_arguments(struct desk *d, struct job *j, struct asked *x)
 }
 
 /* Answers the job with the reply. false: it waits. */
-static bool answer(struct desk *d, struct job *j, struct asked *x, bool last)
+static bool serve_call_answer(struct desk *d, struct job *j, struct asked *x, bool last)
 {
 	bool waits;
 
@@ -208,7 +208,7 @@ bool call_run(struct desk *d, struct job *j, bool last)
 
 	if (read_arguments(d, j, &x)) {
 		(void)command_run(j->command, &x.session, x.args, &x.reply);
-		done = answer(d, j, &x, last);
+		done = serve_call_answer(d, j, &x, last);
 	}
 	arena_free(&x.arena);
 	return done;
@@ -246,7 +246,7 @@ const struct request *call_begin(struct desk *d, struct job *j, bool last)
 		call_forget(j);
 		j->tried = false;
 	} else if (command_ask(j->command, &x->session, x->args, &x->call, &x->reply) != SUCCESS) {
-		(void)answer(d, j, x, last);
+		(void)serve_call_answer(d, j, x, last);
 		call_forget(j);
 	} else if (op_flags(x->call.rq.op) & OP_READS) {
 		queue_call(x->session.client.conn.queue, &x->call.rq, &x->call.ans, &x->arena);
@@ -261,6 +261,6 @@ void call_end(struct desk *d, struct job *j, const struct answer *ans, bool last
 
 	x->call.ans = *ans;
 	(void)command_tell(j->command, &x->session, x->args, &x->call, &x->reply);
-	(void)answer(d, j, x, last);
+	(void)serve_call_answer(d, j, x, last);
 	call_forget(j);
 }

@@ -56,7 +56,8 @@ static void add_message(struct buf *out, struct str id, const char *event, json_
 	json_decref(data);
 }
 
-static enum result ask(struct desk *d, struct request *rq, struct answer *ans, struct arena *a)
+static enum result events_ask(struct desk *d, struct request *rq, struct answer *ans,
+			      struct arena *a)
 {
 	queue_call(d->session.client.conn.queue, rq, ans, a);
 	return ans->code;
@@ -69,13 +70,14 @@ static void set_cursor(struct job *j, struct str cursor)
 }
 
 /* The newest event of the log; empty: there is none. */
-static enum result newest(struct desk *d, struct str *cursor, struct answer *ans, struct arena *a)
+static enum result events_newest(struct desk *d, struct str *cursor, struct answer *ans,
+				 struct arena *a)
 {
 	struct request rq = { .op = OP_LOG };
 
 	*cursor = STR("");
 	GIVE(&rq, limit, 1);
-	if (ask(d, &rq, ans, a) == SUCCESS && ans->n_events)
+	if (events_ask(d, &rq, ans, a) == SUCCESS && ans->n_events)
 		*cursor = ans->events[ans->n_events - 1].cursor;
 	return ans->code;
 }
@@ -89,7 +91,7 @@ static bool anchor_is_gone(struct desk *d, const struct job *j)
 	bool gone;
 
 	GIVE(&rq, id, buf_str(&j->page));
-	gone = ask(d, &rq, &ans, &a) == NOT_FOUND;
+	gone = events_ask(d, &rq, &ans, &a) == NOT_FOUND;
 	arena_free(&a);
 	return gone;
 }
@@ -123,14 +125,14 @@ static enum result add_snapshot(struct desk *d, struct job *j, struct answer *an
 	struct str cursor;
 
 	if (!j->pages) {
-		if (newest(d, &cursor, ans, a) != SUCCESS)
+		if (events_newest(d, &cursor, ans, a) != SUCCESS)
 			return ans->code;
 		set_cursor(j, cursor);
 	}
 	GIVE(&rq, limit, PAGE_TASKS);
 	GIVE(&rq, view, VIEW_CAN);
 	GIVE(&rq, after, arena_str(a, buf_str(&j->page)));
-	if (ask(d, &rq, ans, a) != SUCCESS)
+	if (events_ask(d, &rq, ans, a) != SUCCESS)
 		return ans->code;
 	if (j->pages && !ans->n_tasks && anchor_is_gone(d, j)) {
 		add_reset(j);
@@ -158,7 +160,7 @@ static bool is_in_log(struct desk *d, struct str cursor, struct arena *a)
 	struct answer ans = { 0 };
 
 	GIVE(&rq, limit, 0);
-	(void)ask(d, &rq, &ans, a);
+	(void)events_ask(d, &rq, &ans, a);
 	for (size_t i = ans.n_events; i > 0; i--)
 		if (str_eq(ans.events[i - 1].cursor, cursor))
 			return true;
@@ -172,7 +174,7 @@ static bool is_known(struct desk *d, struct str cursor, struct arena *a)
 	struct str last;
 	int64_t then, now;
 
-	if (newest(d, &last, &ans, a) != SUCCESS || !last.n)
+	if (events_newest(d, &last, &ans, a) != SUCCESS || !last.n)
 		return false;
 	if (str_eq(cursor, last))
 		return true;
@@ -193,7 +195,8 @@ static int64_t time_of(struct desk *d, struct str cursor, struct arena *a)
 	GIVE(&rq, limit, 1);
 	GIVE(&rq, log_view, LOG_PAGE);
 	GIVE(&rq, after, arena_printf(a, "%lld", (long long)(n - 1)));
-	if (ask(d, &rq, &ans, a) == SUCCESS && ans.n_events && str_eq(ans.events[0].cursor, cursor))
+	if (events_ask(d, &rq, &ans, a) == SUCCESS && ans.n_events &&
+	    str_eq(ans.events[0].cursor, cursor))
 		return ans.events[0].at;
 	return 0;
 }
@@ -214,7 +217,7 @@ static enum result task_now(struct desk *d, const struct job *j, const struct ev
 		GIVE(&rq, limit, 1);
 		GIVE(&rq, log_view, LOG_WITH_TASKS);
 		GIVE(&rq, view, VIEW_CAN);
-		if (ask(d, &rq, &ans, &a) == SUCCESS && ans.n_tasks)
+		if (events_ask(d, &rq, &ans, &a) == SUCCESS && ans.n_tasks)
 			*out = answer_task_json(&ans, &ans.tasks[0], &a);
 	}
 	crowded = arena_over(&a);
@@ -289,7 +292,7 @@ static enum result add_expired(struct desk *d, struct job *j, struct answer *ans
 
 	GIVE(&rq, limit, 1);
 	GIVE(&rq, expired_after, j->since - (j->page.n > 0));
-	if (ask(d, &rq, ans, a) != SUCCESS)
+	if (events_ask(d, &rq, ans, a) != SUCCESS)
 		return ans->code;
 	for (size_t i = 0; i < ans->n_events; i++) {
 		const struct event *e = &ans->events[i];
@@ -321,7 +324,7 @@ static enum result add_news(struct desk *d, struct job *j, struct answer *ans, s
 	GIVE(&rq, log_view, LOG_PAGE);
 	if (j->after.n)
 		GIVE(&rq, after, arena_str(a, buf_str(&j->after)));
-	if (ask(d, &rq, ans, a) != SUCCESS)
+	if (events_ask(d, &rq, ans, a) != SUCCESS)
 		return ans->code;
 	j->more = ans->more;
 	code = add_page(d, j, ans, a);
@@ -337,7 +340,7 @@ static enum result add_change(struct desk *d, struct job *j, struct answer *ans,
 
 	GIVE(&rq, limit, 1);
 	GIVE(&rq, expired_after, j->first ? WHEN_MAX : j->since);
-	if (ask(d, &rq, ans, a) != SUCCESS)
+	if (events_ask(d, &rq, ans, a) != SUCCESS)
 		return ans->code;
 	for (size_t i = 0; i < ans->n_events; i++) {
 		news |= !ans->events[i].cursor.n;
@@ -381,7 +384,7 @@ void events_run(struct desk *d, struct job *j)
 
 /* --- in the loop --------------------------------------------------------------------------------- */
 
-static void count(struct stream *t, int by)
+static void stream_count(struct stream *t, int by)
 {
 	struct meter *m = t->caller.meter;
 	struct counts *c = &t->serve->counts;
@@ -404,7 +407,7 @@ static void stream_free(struct stream *t)
 	*at = t->next;
 	if (!t->desk->streams)
 		t->desk->watched = false;
-	count(t, -1);
+	stream_count(t, -1);
 	http_timer_cancel(t->ping);
 	caller_free(&t->caller);
 	buf_free(&t->cursor);
@@ -431,9 +434,9 @@ static void on_gone(struct http_exchange *x, void *stream)
 	stream_end(stream);
 }
 
-static void look(struct stream *t, bool first);
+static void stream_check(struct stream *t, bool first);
 
-static void pump(struct http_exchange *x, void *stream)
+static void stream_pump(struct http_exchange *x, void *stream)
 {
 	struct stream *t = stream;
 	size_t left = t->out.n - t->sent;
@@ -443,13 +446,13 @@ static void pump(struct http_exchange *x, void *stream)
 	if (!left) {
 		t->out.n = t->sent = 0;
 		if (t->again && !t->busy)
-			look(t, false);
+			stream_check(t, false);
 		return;
 	}
 	t->sent += piece.n;
 	if (http_stream_send(t->exchange, piece) < 0)
 		return; /* on_gone() comes */
-	http_stream_on_room(t->exchange, PIECE, pump, t);
+	http_stream_on_room(t->exchange, PIECE, stream_pump, t);
 }
 
 /* false: the stream has ended. */
@@ -463,7 +466,7 @@ static bool send_all(struct stream *t, struct str text)
 		return false;
 	}
 	if (idle && text.n)
-		pump(t->exchange, t);
+		stream_pump(t->exchange, t);
 	return true;
 }
 
@@ -481,7 +484,7 @@ static void ping(void *stream)
 		(void)http_stream_send(t->exchange, PING);
 }
 
-static void look(struct stream *t, bool first)
+static void stream_check(struct stream *t, bool first)
 {
 	struct guest reader = { .role = t->serve->read_only ? ROLE_READER : t->caller.role };
 	struct job *j;
@@ -514,7 +517,7 @@ static void look_for_wakes(struct desk *d)
 		if (t->wakes && !t->ended)
 			oldest = t;
 	if (oldest)
-		look(oldest, false);
+		stream_check(oldest, false);
 }
 
 void events_look(void *desk)
@@ -523,7 +526,7 @@ void events_look(void *desk)
 
 	for (struct stream *t = d->streams; t; t = t->next)
 		if (!t->wakes)
-			look(t, false);
+			stream_check(t, false);
 	look_for_wakes(d);
 }
 
@@ -560,7 +563,7 @@ void events_done(struct job *j)
 		stream_end(t); /* the reader comes back with its last id */
 	} else {
 		if (send_all(t, buf_str(&j->answer)) && again)
-			look(t, false);
+			stream_check(t, false);
 		again = false;
 	}
 	if (wakes && again) /* it owed the others a look */
@@ -590,10 +593,10 @@ void events_start(struct serve *s, struct http_exchange *x, struct desk *d, stru
 	buf_adds(&t->cursor, last.n <= NAME_MAX_BYTES ? last : STR("0"));
 	d->streams = t;
 	d->watched = true;
-	count(t, 1);
+	stream_count(t, 1);
 	http_stream_start(x, 200, "text/event-stream", (struct http_headers){ extra, 2 });
 	t->ping = http_timer_start(s->http, PING_MS, ping, t);
-	look(t, true);
+	stream_check(t, true);
 	http_on_gone(x, on_gone, t); /* may end the stream at once */
 }
 

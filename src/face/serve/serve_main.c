@@ -46,7 +46,7 @@ static const char *exposed(const struct serve_args *a, bool local)
 	return NULL;
 }
 
-static const char *misuse(const struct serve_args *a)
+static const char *serve_misuse(const struct serve_args *a)
 {
 	bool local = true;
 
@@ -78,7 +78,7 @@ static void fit_descriptors(struct http_limits *l)
 		l->connections_max = most - l->unauthenticated_max;
 }
 
-static struct http_limits limits(const struct settings *t, const struct serve_args *a)
+static struct http_limits serve_limits(const struct settings *t, const struct serve_args *a)
 {
 	struct http_limits l = http_limits_default();
 
@@ -95,7 +95,7 @@ static struct http_limits limits(const struct settings *t, const struct serve_ar
 
 static void tell_lowered(struct serve *s, const struct settings *t)
 {
-	size_t have = limits(t, s->args).connections_max,
+	size_t have = serve_limits(t, s->args).connections_max,
 	       wanted = (size_t)settings_number(t, "serve.max_connections");
 
 	if (have < wanted)
@@ -115,9 +115,10 @@ static void set_limits(struct serve *s, const struct settings *t)
 	s->sessions_max = settings_number(t, "serve.max_sessions");
 }
 
-static struct http_options options(struct serve *s)
+static struct http_options serve_options(struct serve *s)
 {
-	struct http_options o = { .limits = limits(&s->session->client.conn.settings, s->args),
+	struct http_options o = { .limits = serve_limits(&s->session->client.conn.settings,
+							 s->args),
 				  .calls = { .on_request = route_request,
 					     .on_head = route_head,
 					     .error_body = say_error_body,
@@ -184,7 +185,7 @@ static enum result no_tokens(struct serve *s, int r, struct reply *out)
 
 /* --- the service manager ---------------------------------------------------------------------------- */
 
-static void notify(const char *text)
+static void serve_notify(const char *text)
 {
 	const char *path = getenv("NOTIFY_SOCKET");
 	struct sockaddr_un to = { .sun_family = AF_UNIX };
@@ -212,7 +213,7 @@ static void notify_reload(void)
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%lld",
 		 (long long)t.tv_sec * 1000000 + t.tv_nsec / 1000);
-	notify(text);
+	serve_notify(text);
 }
 
 /* --- signals ------------------------------------------------------------------------------------- */
@@ -226,7 +227,7 @@ static void on_end(void *serve)
 		return;
 	}
 	s->draining = true;
-	notify("STOPPING=1");
+	serve_notify("STOPPING=1");
 	say_note(s, "info", "ending: answering the calls that are under way");
 	events_end_all(s);
 	desk_wake_all(s);
@@ -241,7 +242,7 @@ static void reload_settings(struct serve *s)
 	struct arena a = { 0 };
 
 	if (client_init(&fresh, &s->session->client.said, &ans, &a) == SUCCESS) {
-		struct http_limits l = limits(&fresh.conn.settings, s->args);
+		struct http_limits l = serve_limits(&fresh.conn.settings, s->args);
 
 		set_limits(s, &fresh.conn.settings);
 		http_server_limit(s->http, &l);
@@ -268,7 +269,7 @@ static void on_reload(void *serve)
 			 s->access.dir);
 	reload_settings(s);
 	say_note(s, "info", "reloaded the certificate, the tokens and the settings");
-	notify("READY=1");
+	serve_notify("READY=1");
 }
 
 /* --- the run ------------------------------------------------------------------------------------- */
@@ -308,7 +309,7 @@ static enum result listen_all(struct serve *s, struct reply *out)
 	return fault ? run_fail(USAGE, str_c(fault), STR("run `pawl help serve`"), out) : SUCCESS;
 }
 
-static void announce(struct serve *s, const char *token_file)
+static void serve_announce(struct serve *s, const char *token_file)
 {
 	const char *url = http_server_url(s->http, 0);
 
@@ -333,15 +334,15 @@ static void announce_board(struct serve *s, struct str once)
 	browser_open(s, once);
 }
 
-static void loop(struct serve *s, const char *token_file, struct str once)
+static void serve_loop(struct serve *s, const char *token_file, struct str once)
 {
 	s->ready = true;
 	if (s->args->board)
 		announce_board(s, once);
 	else
-		announce(s, token_file);
+		serve_announce(s, token_file);
 	tell_lowered(s, &s->session->client.conn.settings);
-	notify("READY=1");
+	serve_notify("READY=1");
 	http_server_run(s->http);
 	access_note_uses(&s->access, true);
 	browser_forget(s);
@@ -358,7 +359,7 @@ static enum result listen_and_loop(struct serve *s, const char *token_file, stru
 	enum result code = listen_all(s, out);
 
 	if (code == SUCCESS)
-		loop(s, token_file, once);
+		serve_loop(s, token_file, once);
 	for (size_t i = 0; i < sizeof(w) / sizeof(*w); i++)
 		http_watch_end(w[i]);
 	return code;
@@ -394,9 +395,9 @@ static enum result try_queue(struct session *s, struct reply *out)
 	return SUCCESS;
 }
 
-static enum result start(struct serve *s, struct reply *out)
+static enum result serve_start(struct serve *s, struct reply *out)
 {
-	struct http_options o = options(s);
+	struct http_options o = serve_options(s);
 	char why[300] = "", *file = NULL;
 	struct str once = STR("");
 	int r = 0;
@@ -419,7 +420,7 @@ static enum result start(struct serve *s, struct reply *out)
 enum result serve_run(struct session *session, const struct serve_args *a, struct reply *out)
 {
 	static const char *const types[] = { FRAME_TYPE, NULL };
-	const char *fault = misuse(a);
+	const char *fault = serve_misuse(a);
 	struct serve s = { .session = session,
 			   .memory = answers_memory(NULL),
 			   .args = a,
@@ -443,7 +444,7 @@ enum result serve_run(struct session *session, const struct serve_args *a, struc
 	access_open(&s.access);
 	s.late = late_new();
 	s.openapi = openapi_text();
-	code = start(&s, out);
+	code = serve_start(&s, out);
 	close_all(&s);
 	return code;
 }

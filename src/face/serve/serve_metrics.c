@@ -87,14 +87,14 @@ void counts_commit(struct serve *s, size_t changes, int64_t took_us)
 
 /* --- counters of the server ------------------------------------------------------------------------ */
 
-static void head(struct buf *b, const char *name, const char *type, const char *help)
+static void metrics_head(struct buf *b, const char *name, const char *type, const char *help)
 {
 	buf_addf(b, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
 static void add_calls(struct buf *b, const struct counts *c)
 {
-	head(b, "pawl_calls_total", "counter", "calls by command and code");
+	metrics_head(b, "pawl_calls_total", "counter", "calls by command and code");
 	for (size_t i = 0; i < COMMANDS_MAX && commands[i]; i++)
 		for (size_t k = 0; k < CODES; k++)
 			if (c->calls[i][k])
@@ -105,7 +105,7 @@ static void add_calls(struct buf *b, const struct counts *c)
 
 static void add_seconds(struct buf *b, const struct counts *c)
 {
-	head(b, "pawl_call_seconds", "histogram", "time of a call, with its wait");
+	metrics_head(b, "pawl_call_seconds", "histogram", "time of a call, with its wait");
 	for (size_t i = 0; i < COMMANDS_MAX && commands[i]; i++) {
 		const struct spread *x = &c->seconds[i];
 		const char *op = commands[i]->name;
@@ -130,8 +130,8 @@ static void add_seconds(struct buf *b, const struct counts *c)
 
 static void add_http(struct buf *b, const struct counts *c)
 {
-	head(b, "pawl_http_requests_total", "counter",
-	     "requests by route and status; 0: the peer left before the answer");
+	metrics_head(b, "pawl_http_requests_total", "counter",
+		     "requests by route and status; 0: the peer left before the answer");
 	for (size_t r = 0; r < ROUTES; r++)
 		for (size_t k = 0; k < STATUSES; k++)
 			if (c->http[r][k])
@@ -144,7 +144,7 @@ static void add_http(struct buf *b, const struct counts *c)
 
 static void add_one(struct buf *b, const char *name, const char *type, const char *help, double n)
 {
-	head(b, name, type, help);
+	metrics_head(b, name, type, help);
 	buf_addf(b, "%s %.15g\n", name, n);
 }
 
@@ -153,7 +153,7 @@ static void add_commits(struct buf *b, const char *name, const char *help, struc
 {
 	unsigned long long n = 0;
 
-	head(b, name, "histogram", help);
+	metrics_head(b, name, "histogram", help);
 	for (size_t k = 0; k < BUCKETS; k++) {
 		n += atomic_load(&x->n[k]);
 		buf_addf(b, "%s_bucket{le=\"%g\"} %llu\n", name, limits[k], n);
@@ -323,22 +323,22 @@ static void add_queues(struct buf *b, const struct tally *first)
 {
 	const struct tally *t;
 
-	head(b, "pawl_queue_up", "gauge", "1 if the store answers");
+	metrics_head(b, "pawl_queue_up", "gauge", "1 if the store answers");
 	for (t = first; t; t = t->next)
 		add_gauge(b, "pawl_queue_up", t->queue, NULL, t->up);
-	head(b, "pawl_tasks", "gauge", "tasks by status");
+	metrics_head(b, "pawl_tasks", "gauge", "tasks by status");
 	for (t = first; t; t = t->next)
 		for (int i = BACKLOG; t->up && i < STATUS_END; i++)
 			add_gauge(b, "pawl_tasks", t->queue, status_name(i), (double)t->tasks[i]);
-	head(b, "pawl_locks", "gauge", "locks that are held");
+	metrics_head(b, "pawl_locks", "gauge", "locks that are held");
 	for (t = first; t; t = t->next)
 		if (t->up)
 			add_gauge(b, "pawl_locks", t->queue, NULL, (double)t->locks);
-	head(b, "pawl_oldest_ready_seconds", "gauge", "age of the oldest Ready task");
+	metrics_head(b, "pawl_oldest_ready_seconds", "gauge", "age of the oldest Ready task");
 	for (t = first; t; t = t->next)
 		if (t->up)
 			add_gauge(b, "pawl_oldest_ready_seconds", t->queue, NULL, t->oldest);
-	head(b, "pawl_abandoned_total", "counter", "leases that expired");
+	metrics_head(b, "pawl_abandoned_total", "counter", "leases that expired");
 	for (t = first; t; t = t->next)
 		add_gauge(b, "pawl_abandoned_total", t->queue, NULL, (double)t->abandoned);
 }

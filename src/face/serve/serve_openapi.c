@@ -10,7 +10,7 @@
 #define PAWL_VERSION "0.2.0-dev"
 #endif
 
-static json_t *words(const struct param *p)
+static json_t *openapi_words(const struct param *p)
 {
 	struct str rest = str_c(param_choices(p));
 	json_t *list = json_array();
@@ -20,7 +20,7 @@ static json_t *words(const struct param *p)
 	return list;
 }
 
-static json_t *property(const struct param *p, struct arena *a)
+static json_t *openapi_property(const struct param *p, struct arena *a)
 {
 	struct str text = str_c(p->help);
 	json_t *o, *item = param_repeats(p) ? json_pack("{s:s}", "type", "string") : NULL;
@@ -29,7 +29,7 @@ static json_t *property(const struct param *p, struct arena *a)
 		text = arena_printf(a, "%s; seconds", p->help);
 	o = json_pack("{s:s, s:o}", "type", args_json_type(p), "description", json_str(text));
 	if (p->type == P_CHOICE && p->choices)
-		json_object_set_new(item ? item : o, "enum", words(p));
+		json_object_set_new(item ? item : o, "enum", openapi_words(p));
 	if (item)
 		json_object_set_new(o, "items", item);
 	return o;
@@ -43,13 +43,13 @@ static void add_params(json_t *properties, json_t *required, const struct param 
 
 		if (p->flags & P_HERE || (global && !p->arg) || json_object_get(properties, name.p))
 			continue;
-		json_object_set_new(properties, name.p, property(p, a));
+		json_object_set_new(properties, name.p, openapi_property(p, a));
 		if (p->flags & P_REQUIRED)
 			json_array_append_new(required, json_str(name));
 	}
 }
 
-static json_t *arguments(const struct command *c, struct arena *a)
+static json_t *openapi_arguments(const struct command *c, struct arena *a)
 {
 	json_t *properties = json_object(), *required = json_array(), *o;
 
@@ -69,7 +69,7 @@ static json_t *arguments(const struct command *c, struct arena *a)
 	return o;
 }
 
-static json_t *answers(void)
+static json_t *openapi_answers(void)
 {
 	static const struct {
 		const char *status, *text;
@@ -98,7 +98,7 @@ static json_t *queue_parameter(void)
 			 "name of the queue in the store", "schema", "type", "string");
 }
 
-static json_t *operation(const struct command *c, struct arena *a)
+static json_t *openapi_operation(const struct command *c, struct arena *a)
 {
 	char *id = arena_cstr(a, str_c(c->name));
 
@@ -110,10 +110,10 @@ static json_t *operation(const struct command *c, struct arena *a)
 					       c->detail ? c->detail : "")),
 			 "x-pawl-role", role_name(command_role(c)), "parameters", queue_parameter(),
 			 "requestBody", "required", 0, "content", "application/json", "schema",
-			 arguments(c, a), "responses", answers());
+			 openapi_arguments(c, a), "responses", openapi_answers());
 }
 
-static json_t *get(const char *summary, const char *type, bool open)
+static json_t *openapi_get(const char *summary, const char *type, bool open)
 {
 	json_t *o = json_pack("{s:s, s:{s:{s:s, s:{s:{}}}}}", "summary", summary, "responses",
 			      "200", "description", "the answer", "content", type);
@@ -126,7 +126,7 @@ static json_t *get(const char *summary, const char *type, bool open)
 /* The messages of MCP have a specification of their own. */
 static json_t *mcp_operation(const char *summary, const char *status, const char *type)
 {
-	json_t *all = answers(), *done = json_pack("{s:s}", "description", "the answer");
+	json_t *all = openapi_answers(), *done = json_pack("{s:s}", "description", "the answer");
 
 	if (type)
 		json_object_set_new(done, "content", json_pack("{s:{}}", type));
@@ -159,7 +159,7 @@ static json_t *mcp_path(void)
 		"delete", mcp_operation("MCP: ends a session", "204", NULL));
 }
 
-static json_t *paths(struct arena *a)
+static json_t *openapi_paths(struct arena *a)
 {
 	json_t *o = json_object();
 
@@ -171,29 +171,33 @@ static json_t *paths(struct arena *a)
 		path = (char *)arena_printf(a, "/v1/%s", commands[i]->name).p;
 		for (char *p = path; *p; p++)
 			*p = *p == ' ' ? '_' : *p;
-		json_object_set_new(o, path, operation(commands[i], a));
+		json_object_set_new(o, path, openapi_operation(commands[i], a));
 	}
 	json_object_set_new(o, "/v1/call",
 			    json_pack("{s:{s:s, s:[o], s:{s:{s:{}}}, s:o}}", "post", "summary",
 				      "packed requests of another pawl, one or many", "parameters",
 				      queue_parameter(), "requestBody", "content", FRAME_TYPE,
-				      "responses", answers()));
+				      "responses", openapi_answers()));
 	json_object_set_new(o, "/v1/store",
 			    json_pack("{s:{s:s, s:[o], s:{s:{s:{}}}, s:o}}", "post", "summary",
 				      "other functions of a queue, for another pawl: ?do=NAME",
 				      "parameters", queue_parameter(), "requestBody", "content",
-				      FRAME_TYPE, "responses", answers()));
+				      FRAME_TYPE, "responses", openapi_answers()));
 	json_object_set_new(o, "/mcp", mcp_path());
 	json_object_set_new(o, "/v1/events",
-			    get("a snapshot, then every event; resume with Last-Event-ID",
-				"text/event-stream", false));
-	json_object_set_new(o, "/whoami",
-			    get("the role and the name of the caller", "application/json", false));
-	json_object_set_new(o, "/", get("the board, a web page", "text/html", true));
-	json_object_set_new(o, "/metrics", get("counts for Prometheus", "text/plain", false));
-	json_object_set_new(o, "/openapi.json", get("this description", "application/json", false));
-	json_object_set_new(o, "/livez", get("the process runs", "application/json", true));
-	json_object_set_new(o, "/readyz", get("the server takes calls", "application/json", true));
+			    openapi_get("a snapshot, then every event; resume with Last-Event-ID",
+					"text/event-stream", false));
+	json_object_set_new(
+		o, "/whoami",
+		openapi_get("the role and the name of the caller", "application/json", false));
+	json_object_set_new(o, "/", openapi_get("the board, a web page", "text/html", true));
+	json_object_set_new(o, "/metrics",
+			    openapi_get("counts for Prometheus", "text/plain", false));
+	json_object_set_new(o, "/openapi.json",
+			    openapi_get("this description", "application/json", false));
+	json_object_set_new(o, "/livez", openapi_get("the process runs", "application/json", true));
+	json_object_set_new(o, "/readyz",
+			    openapi_get("the server takes calls", "application/json", true));
 	return o;
 }
 
@@ -204,10 +208,10 @@ char *openapi_text(void)
 		"{s:s, s:{s:s, s:s}, s:[{s:[]}], s:o, s:{s:{s:{s:s, s:s}}, s:{s:{s:s, s:{s:{s:s}, "
 		"s:{s:s}, s:{s:s}}, s:[s]}}}}",
 		"openapi", "3.1.0", "info", "title", "pawl", "version", PAWL_VERSION, "security",
-		"token", "paths", paths(&a), "components", "securitySchemes", "token", "type",
-		"http", "scheme", "bearer", "schemas", "answer", "type", "object", "properties",
-		"ok", "type", "boolean", "code", "type", "string", "error", "type", "object",
-		"required", "ok");
+		"token", "paths", openapi_paths(&a), "components", "securitySchemes", "token",
+		"type", "http", "scheme", "bearer", "schemas", "answer", "type", "object",
+		"properties", "ok", "type", "boolean", "code", "type", "string", "error", "type",
+		"object", "required", "ok");
 	char *text = json_dumps(o, JSON_INDENT(1));
 
 	json_decref(o);

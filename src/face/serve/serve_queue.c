@@ -30,7 +30,7 @@ struct store_call {
 	enum result (*run)(struct doing *x);
 };
 
-static enum result damaged(struct doing *x)
+static enum result serve_queue_damaged(struct doing *x)
 {
 	return answer_fail(&x->ans, USAGE, STR("the body cannot be read"), STR(""));
 }
@@ -66,7 +66,7 @@ static enum result do_prospects(struct doing *x)
 	struct str one;
 
 	if (!frame_cut(&x->items, &one) || frame_request_open(one, &rq, &none, x->arena))
-		return damaged(x);
+		return serve_queue_damaged(x);
 	GIVE(&rq, agent, x->head.agent);
 	code = queue_prospects(x->queue, &rq, x->head.force, &p, &x->ans, x->arena);
 	if (code == SUCCESS)
@@ -98,7 +98,7 @@ static enum result do_names(struct doing *x)
 }
 
 /* Counts the bytes that the frames need, here and in the answer. Not 0: they are too many. */
-static int grow(struct doing *x)
+static int serve_queue_grow(struct doing *x)
 {
 	arena_count(x->arena, 2 * (x->out.n - x->counted));
 	x->counted = x->out.n;
@@ -118,7 +118,7 @@ static void add_finding(void *ctx, enum check_level level, const char *what, str
 	f.text = redact_text(c, role, text, x->arena);
 	f.fix = redact_text(c, role, fix, x->arena);
 	frame_finding(&x->out, &f);
-	grow(x);
+	serve_queue_grow(x);
 }
 
 static enum result do_check(struct doing *x)
@@ -131,7 +131,7 @@ static int add_parcel(void *ctx, const struct parcel *p)
 	struct doing *x = ctx;
 
 	frame_parcel(&x->out, p);
-	return grow(x);
+	return serve_queue_grow(x);
 }
 
 static enum result do_export(struct doing *x)
@@ -147,7 +147,7 @@ static int add_item(void *ctx, const struct item *it)
 	struct doing *x = ctx;
 
 	frame_item(&x->out, it);
-	return grow(x);
+	return serve_queue_grow(x);
 }
 
 static enum result do_dump(struct doing *x)
@@ -225,7 +225,7 @@ static enum result do_import(struct doing *x)
 	enum result code;
 
 	if (!good_items(x, true))
-		return damaged(x);
+		return serve_queue_damaged(x);
 	code = queue_import(x->queue, &im, &x->ans, x->arena);
 	h->created = im.created;
 	h->updated = im.updated;
@@ -256,7 +256,7 @@ static enum result do_load(struct doing *x)
 	enum result code;
 
 	if (!good_items(x, false))
-		return damaged(x);
+		return serve_queue_damaged(x);
 	code = queue_load(x->queue, &l, &x->ans, x->arena);
 	x->head.left_out = (int64_t)l.left_out;
 	x->head.tasks = (int64_t)l.tasks;
@@ -267,7 +267,8 @@ static enum result do_verify(struct doing *x)
 {
 	struct load l = load_of(x);
 
-	return good_items(x, false) ? queue_verify(x->queue, &l, &x->ans, x->arena) : damaged(x);
+	return good_items(x, false) ? queue_verify(x->queue, &l, &x->ans, x->arena)
+				    : serve_queue_damaged(x);
 }
 
 static bool is_scratch(const struct desk *d)

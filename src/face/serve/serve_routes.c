@@ -124,7 +124,7 @@ static int percent_digit(char c)
 	return hex_digit(c >= 'A' && c <= 'F' ? (char)(c - 'A' + 'a') : c);
 }
 
-static bool decode(struct str text, struct str *out, struct arena *a)
+static bool route_decode(struct str text, struct str *out, struct arena *a)
 {
 	char *to = arena_alloc(a, text.n + 1);
 	size_t n = 0;
@@ -156,8 +156,8 @@ bool route_query(struct str query, const char *name, struct str *out, struct are
 
 		if (!str_is(key, name))
 			continue;
-		if (found ||
-		    !decode(value, out, a)) /* two programs could read two values differently */
+		if (found || !route_decode(value, out,
+					   a)) /* two programs could read two values differently */
 			return false;
 		found = true;
 	}
@@ -200,7 +200,7 @@ static void peer_gone(struct http_exchange *x, void *job)
 }
 
 /* A caller may let only some of its calls wait. The others are answered at once. */
-static void park(struct serve *s, struct job *j)
+static void route_park(struct serve *s, struct job *j)
 {
 	if (j->caller.meter->waits >= s->waits_max)
 		return;
@@ -215,7 +215,7 @@ void route_hand_over(struct serve *s, struct http_exchange *x, struct desk *d, s
 	buf_adds(&j->body, http_request_of(x)->body);
 	j->desk = d;
 	if (may_wait)
-		park(s, j);
+		route_park(s, j);
 	/* a peer may close its side and still read the answer, so only calls that stay open depend on it */
 	if (may_wait || j->kind == JOB_MCP)
 		http_on_gone(x, peer_gone, j);

@@ -82,8 +82,8 @@ void visits_close(struct visits *v)
 /* --- ids ------------------------------------------------------------------------------------------- */
 
 /* A session is of one token, agent and queue: others cannot use its id. */
-static struct str sign(const struct visits *v, const struct visitor *who, struct str id,
-		       struct arena *a)
+static struct str session_id_sign(const struct visits *v, const struct visitor *who, struct str id,
+				  struct arena *a)
 {
 	return secret_sign(a, v->key,
 			   arena_printf(a, "pawl mcp\n%.*s\n%.*s\n%.*s\n%.*s", STRF(id),
@@ -101,7 +101,7 @@ struct str visit_id(const struct visits *v, const struct visitor *who, struct st
 	struct str id = arena_printf(a, "%.*s.%s.%llx", STRF(run), version,
 				     (unsigned long long)os_wall_ms());
 
-	return arena_printf(a, "%.*s.%s", STRF(id), arena_cstr(a, sign(v, who, id, a)));
+	return arena_printf(a, "%.*s.%s", STRF(id), arena_cstr(a, session_id_sign(v, who, id, a)));
 }
 
 /* --- sessions that have ended ---------------------------------------------------------------------- */
@@ -213,7 +213,7 @@ bool visit_find(struct visits *v, const struct visitor *who, struct str id, stru
 		return false;
 	head = rest = str_n(id.p, (size_t)(dot - id.p));
 	mac = str_n(dot + 1, id.n - head.n - 1);
-	if (!secret_eq(mac, sign(v, who, head, a)))
+	if (!secret_eq(mac, session_id_sign(v, who, head, a)))
 		return false;
 	out->run = arena_str(a, str_cut(&rest, '.'));
 	out->version = mcp_legacy(str_cut(&rest, '.'));

@@ -15,7 +15,7 @@
 	"img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " \
 	"require-trusted-types-for 'script'"
 
-static struct http_header header(const char *name, const char *value)
+static struct http_header web_header(const char *name, const char *value)
 {
 	return (struct http_header){ str_c(name), str_c(value) };
 }
@@ -29,7 +29,7 @@ const struct web_file *web_find(struct str path)
 }
 
 /* Is the word one of a list with commas? `;q=0` refuses a word; other weights do not matter here. */
-static bool lists(struct str list, struct str word, bool weights)
+static bool web_lists(struct str list, struct str word, bool weights)
 {
 	while (list.n) {
 		struct str rest = str_trim(str_cut(&list, ',')), item = rest;
@@ -44,25 +44,25 @@ static bool lists(struct str list, struct str word, bool weights)
 
 static bool same_etag(struct str seen, const char *etag)
 {
-	return str_is(str_trim(seen), "*") || lists(seen, str_c(etag), false);
+	return str_is(str_trim(seen), "*") || web_lists(seen, str_c(etag), false);
 }
 
 void web_serve(struct http_exchange *x, const struct web_file *f)
 {
 	const struct http_request *r = http_request_of(x);
-	bool gzip = lists(http_header(r->headers, "accept-encoding"), STR("gzip"), true);
+	bool gzip = web_lists(http_header(r->headers, "accept-encoding"), STR("gzip"), true);
 	const struct web_form *form = gzip ? &f->gzip : &f->plain;
 	bool known = same_etag(http_header(r->headers, "if-none-match"), form->etag);
 	struct http_header extra[] = {
-		header("ETag", form->etag),
-		header("Cache-Control", "no-cache"),
-		header("Vary", "Accept-Encoding"),
-		header("Content-Security-Policy", POLICY),
-		header("X-Content-Type-Options", "nosniff"),
-		header("Referrer-Policy", "no-referrer"),
-		header("Cross-Origin-Opener-Policy", "same-origin"),
-		header("Cross-Origin-Resource-Policy", "same-origin"),
-		header("Content-Encoding", "gzip"),
+		web_header("ETag", form->etag),
+		web_header("Cache-Control", "no-cache"),
+		web_header("Vary", "Accept-Encoding"),
+		web_header("Content-Security-Policy", POLICY),
+		web_header("X-Content-Type-Options", "nosniff"),
+		web_header("Referrer-Policy", "no-referrer"),
+		web_header("Cross-Origin-Opener-Policy", "same-origin"),
+		web_header("Cross-Origin-Resource-Policy", "same-origin"),
+		web_header("Content-Encoding", "gzip"),
 	};
 	size_t n = sizeof(extra) / sizeof(*extra) - !gzip;
 
@@ -101,7 +101,7 @@ static json_t *moves_json(void)
 void web_whoami(struct serve *s, struct http_exchange *x, const struct guest *c)
 {
 	struct str token = access_exchange(&s->access, c);
-	struct http_header extra = header("Cache-Control", "no-store");
+	struct http_header extra = web_header("Cache-Control", "no-store");
 	enum role role = s->read_only ? ROLE_READER : c->role ? c->role : ROLE_ADMIN;
 	struct str agent;
 	const char *why;

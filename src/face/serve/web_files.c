@@ -116,7 +116,7 @@ static void add_page(struct buf *out, json_t *data)
 	buf_adds(out, page);
 }
 
-static json_t *snapshot(const struct answer *ans, struct arena *a)
+static json_t *snapshot_run(const struct answer *ans, struct arena *a)
 {
 	json_t *tasks = json_array();
 
@@ -163,7 +163,7 @@ enum result snapshot_export(struct session *s, struct str file, struct reply *ou
 	queue_call(s->client.conn.queue, &rq, &ans, s->arena);
 	if (ans.code != SUCCESS)
 		return run_answer(&ans, out);
-	data = snapshot(&ans, s->arena);
+	data = snapshot_run(&ans, s->arena);
 	add_page(&page, data);
 	json_decref(data);
 	r = page.full ? -EFBIG : write_file(path, buf_str(&page));

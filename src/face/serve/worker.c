@@ -428,7 +428,7 @@ static bool has_calls(const struct job *list)
 	return list != NULL;
 }
 
-static void *work(void *desk)
+static void *worker_main(void *desk)
 {
 	struct desk *d = desk;
 	bool stop = false, look = false, last;
@@ -466,7 +466,7 @@ static void *work(void *desk)
 
 /* --- for the loop -------------------------------------------------------------------------------- */
 
-static void wake(struct desk *d)
+static void worker_wake(struct desk *d)
 {
 	uint64_t one = 1;
 
@@ -475,7 +475,7 @@ static void wake(struct desk *d)
 
 static void wake_later(void *desk)
 {
-	wake(desk);
+	worker_wake(desk);
 }
 
 static struct desk *desk_new(struct serve *s, struct str queue)
@@ -488,7 +488,7 @@ static struct desk *desk_new(struct serve *s, struct str queue)
 	d->waiting_last = &d->waiting;
 	d->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	pthread_mutex_init(&d->lock, NULL);
-	if (d->wake < 0 || pthread_create(&d->thread, NULL, work, d)) {
+	if (d->wake < 0 || pthread_create(&d->thread, NULL, worker_main, d)) {
 		if (d->wake >= 0)
 			close(d->wake);
 		pthread_mutex_destroy(&d->lock);
@@ -507,7 +507,7 @@ static void desk_end(struct desk *d)
 	pthread_mutex_lock(&d->lock);
 	d->stop = true;
 	pthread_mutex_unlock(&d->lock);
-	wake(d);
+	worker_wake(d);
 	pthread_join(d->thread, NULL);
 	http_later_free(d->later);
 	d->later = NULL;
@@ -614,7 +614,7 @@ void desk_gone(struct job *j)
 	pthread_mutex_lock(&j->desk->lock);
 	j->gone = true;
 	pthread_mutex_unlock(&j->desk->lock);
-	wake(j->desk);
+	worker_wake(j->desk);
 }
 
 void desk_drop_broken(struct serve *s, struct desk *d)
@@ -626,7 +626,7 @@ void desk_drop_broken(struct serve *s, struct desk *d)
 void desk_wake_all(struct serve *s)
 {
 	for (struct desk *d = s->desks; d; d = d->next)
-		wake(d);
+		worker_wake(d);
 }
 
 void desk_end_all(struct serve *s)

@@ -3,7 +3,7 @@
 
 #include "proof/check/split.h"
 
-static void emit(struct split *s, uint32_t task, const struct part *p)
+static void check_calls_emit(struct split *s, uint32_t task, const struct part *p)
 {
 	struct family *f = &s->families[s->boss[task]];
 
@@ -77,7 +77,7 @@ static void emit_next(struct split *s, const struct history_call *c)
 		p.rq = look;
 		p.took = STR("");
 	}
-	emit(s, task_number(s->x, c->ans->next->id), &p);
+	check_calls_emit(s, task_number(s->x, c->ans->next->id), &p);
 }
 
 /* Emits `p` once for each family that has one of the tasks. */
@@ -89,7 +89,7 @@ static void emit_to_each(struct split *s, const uint32_t *tasks, size_t n, const
 		for (size_t k = 0; !seen && k < i; k++)
 			seen = s->boss[tasks[k]] == s->boss[tasks[i]];
 		if (!seen)
-			emit(s, tasks[i], p);
+			check_calls_emit(s, tasks[i], p);
 	}
 }
 
@@ -132,7 +132,7 @@ static void emit_open(struct split *s, const struct history_call *c)
 	p.rq = without_id(s, c->rq);
 	if (c->rq->op == OP_TAKE) {
 		if (seen)
-			emit(s, seen, &p);
+			check_calls_emit(s, seen, &p);
 		return;
 	}
 	if (makes_id(c)) {
@@ -141,10 +141,10 @@ static void emit_open(struct split *s, const struct history_call *c)
 	}
 	if (!task)
 		return;
-	emit(s, task, &p);
+	check_calls_emit(s, task, &p);
 	if (c->rq->op == OP_DONE && c->rq->claim_next && seen && s->boss[seen] != s->boss[task]) {
 		p = next_part(s, c);
-		emit(s, seen, &p);
+		check_calls_emit(s, seen, &p);
 	}
 }
 
@@ -179,7 +179,7 @@ static void emit_call(struct split *s, const struct history_call *c)
 		p.took = c->ans->task->id;
 	if (next && s->boss[next] == s->boss[task])
 		p.took = c->ans->next->id;
-	emit(s, task, &p);
+	check_calls_emit(s, task, &p);
 	if (next && s->boss[next] != s->boss[task])
 		emit_next(s, c);
 }
@@ -197,7 +197,7 @@ static void emit_end(struct split *s, const struct history_end *e)
 				.now = e->now,
 				.task = e->task };
 	p.now = e->now;
-	emit(s, task, &p);
+	check_calls_emit(s, task, &p);
 }
 
 static void emit_all(struct split *s, bool fill)

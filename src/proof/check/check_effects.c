@@ -73,7 +73,7 @@ static const struct task *end_of(const struct checking *x, struct str id)
 	return e ? e->task : NULL;
 }
 
-static void stuck(struct checking *x, uint32_t task, const char *why)
+static void check_ends_stuck(struct checking *x, uint32_t task, const char *why)
 {
 	struct str id = x->tasks.v[task];
 
@@ -92,12 +92,12 @@ static void check_depends(struct checking *x, uint32_t task)
 
 		open += !d || d->status != DONE;
 		if (t->status == READY && !d)
-			stuck(x, task, "waits for a task that is gone");
+			check_ends_stuck(x, task, "waits for a task that is gone");
 		else if (t->status == READY && d->status == CANCELED)
-			stuck(x, task, "waits for a task that was canceled");
+			check_ends_stuck(x, task, "waits for a task that was canceled");
 	}
 	if (t->status == READY && open != t->open_deps)
-		stuck(x, task, "its count of open dependencies is wrong");
+		check_ends_stuck(x, task, "its count of open dependencies is wrong");
 }
 
 struct waiting {
@@ -141,7 +141,7 @@ static uint32_t waits_for(struct waiting *w, uint32_t task, uint32_t step)
 	return sub;
 }
 
-static void follow(struct waiting *w, uint32_t from)
+static void check_ends_follow(struct waiting *w, uint32_t from)
 {
 	size_t depth = 0;
 
@@ -155,7 +155,7 @@ static void follow(struct waiting *w, uint32_t from)
 			if (!depth--)
 				return;
 		} else if (w->seen[next] == 1 && w->x->ends[at]) {
-			stuck(w->x, at, "waits, directly or not, for itself");
+			check_ends_stuck(w->x, at, "waits, directly or not, for itself");
 		} else if (!w->seen[next]) {
 			w->seen[next] = 1;
 			w->stack[++depth] = next;
@@ -183,9 +183,9 @@ static void check_waiting(struct checking *x)
 			continue;
 		check_depends(x, i);
 		if (w.open_subs[i] != t->open_subs)
-			stuck(x, i, "its count of open sub-tasks is wrong");
+			check_ends_stuck(x, i, "its count of open sub-tasks is wrong");
 		if (!w.seen[i])
-			follow(&w, i);
+			check_ends_follow(&w, i);
 	}
 	arena_free(&a);
 }

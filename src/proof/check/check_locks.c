@@ -228,7 +228,7 @@ static bool ended_between(const struct locks *l, const struct hold *a, const str
 	return false;
 }
 
-static bool swept(const struct checking *x)
+static bool check_locks_swept(const struct checking *x)
 {
 	for (size_t i = 0; i < x->log->n_calls; i++)
 		if (x->calls[i]->rq->op == OP_LOCK_CLEANUP)
@@ -412,7 +412,7 @@ static void check_task(struct locks *l, bool cleaned, void *room)
 
 void check_locks(struct checking *x)
 {
-	bool cleaned = swept(x);
+	bool cleaned = check_locks_swept(x);
 	struct arena a = { 0 };
 	struct locks l = { .x = x };
 	size_t most = 0;

@@ -93,7 +93,8 @@ static uint32_t rank_of(const struct task *t)
 	return (uint32_t)(c * (PRIORITY_MAX + 1) + PRIORITY_MAX - p);
 }
 
-static bool eligible(const struct selecting *s, uint32_t task, const struct task *t, int64_t now)
+static bool check_time_eligible(const struct selecting *s, uint32_t task, const struct task *t,
+				int64_t now)
 {
 	const struct policy *p = &s->x->log->head.policy;
 
@@ -189,7 +190,7 @@ static void find_windows(struct selecting *s, uint32_t task)
 		struct window w = { .from = INT64_MAX,
 				    .rank = rank_of(o->touch->task),
 				    .task = task };
-		bool good = eligible(s, task, o->touch->task, o->touch->call->ans->now);
+		bool good = check_time_eligible(s, task, o->touch->task, o->touch->call->ans->now);
 
 		for (end = i; end < n && s->seen[end].version == o->version; end++)
 			widen(&w, &s->seen[end]);
@@ -210,7 +211,7 @@ static int by_from(const void *a, const void *b)
 	return (x->from > y->from) - (x->from < y->from);
 }
 
-static uint32_t longer(const struct selecting *s, uint32_t a, uint32_t b)
+static uint32_t check_time_longer(const struct selecting *s, uint32_t a, uint32_t b)
 {
 	if (!a || !b)
 		return a ? a : b;
@@ -222,7 +223,7 @@ static void tree_add(struct selecting *s, uint32_t window)
 	size_t at = RANKS + s->windows[window - 1].rank;
 
 	for (; at; at /= 2)
-		s->tree[at] = longer(s, s->tree[at], window);
+		s->tree[at] = check_time_longer(s, s->tree[at], window);
 }
 
 /* The window with the latest `until` among the ranks below `rank`. */
@@ -232,9 +233,9 @@ static const struct window *tree_best(const struct selecting *s, uint32_t rank)
 
 	for (size_t l = RANKS, r = RANKS + rank; l < r; l /= 2, r /= 2) {
 		if (l & 1)
-			best = longer(s, best, s->tree[l++]);
+			best = check_time_longer(s, best, s->tree[l++]);
 		if (r & 1)
-			best = longer(s, best, s->tree[--r]);
+			best = check_time_longer(s, best, s->tree[--r]);
 	}
 	return best ? &s->windows[best - 1] : NULL;
 }

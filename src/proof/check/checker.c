@@ -191,7 +191,7 @@ static void group_touches(struct checking *x)
 	}
 }
 
-static void prepare(struct checking *x)
+static void check_prepare(struct checking *x)
 {
 	const struct history_log *log = x->log;
 
@@ -221,7 +221,7 @@ void history_check(const struct history_log *log, struct check_report *out, stru
 	struct checking x = { .log = log, .out = out, .arena = a };
 
 	*out = (struct check_report){ 0 };
-	prepare(&x);
+	check_prepare(&x);
 	check_clock(&x);
 	check_locks(&x);
 	check_guards(&x);

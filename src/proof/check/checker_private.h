@@ -32,19 +32,19 @@ struct checking {
 uint32_t task_number(const struct checking *x, struct str id);
 
 /* Did the call succeed, other than as a repeat of an earlier one? */
-static inline bool accepted(const struct history_call *c)
+static inline bool call_accepted(const struct history_call *c)
 {
 	return c->ans && c->ans->code == SUCCESS && !c->ans->repeated;
 }
 
 /* Might the call have taken effect although no answer says so? */
-static inline bool unanswered(const struct history_call *c)
+static inline bool call_unanswered(const struct history_call *c)
 {
 	return !(op_flags(c->rq->op) & OP_READS) &&
 	       (!c->ans || (c->ans->code == API_ERROR && c->ans->applied != 'n'));
 }
 
-static inline bool before(const struct history_call *a, const struct history_call *b)
+static inline bool call_before(const struct history_call *a, const struct history_call *b)
 {
 	return a->answered < b->sent;
 }

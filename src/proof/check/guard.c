@@ -23,7 +23,7 @@ static bool is_of(const struct history_call *c, struct str id)
 
 /* Could the call have reopened the queue? A cleanup ends a dead process's lock before its lease
  * expires. */
-static bool opens(const struct history_call *c, const struct closure *x)
+static bool check_guard_opens(const struct history_call *c, const struct closure *x)
 {
 	const struct request *rq = c->rq;
 
@@ -37,7 +37,7 @@ static bool opens(const struct history_call *c, const struct closure *x)
 	       is_of(c, x->id);
 }
 
-static bool closes(const struct history_call *c, struct closure *out)
+static bool check_guard_closes(const struct history_call *c, struct closure *out)
 {
 	bool emergency = c->rq->op == OP_EMERGENCY_ON || c->rq->op == OP_PAUSE;
 
@@ -82,7 +82,7 @@ static bool kept_out(const struct checking *x, const struct closure *by,
 static void check_closure(struct checking *x, struct closure *by)
 {
 	for (size_t i = 0; i < x->log->n_calls; i++)
-		if (x->calls[i]->sent < by->until && opens(x->calls[i], by))
+		if (x->calls[i]->sent < by->until && check_guard_opens(x->calls[i], by))
 			by->until = x->calls[i]->sent;
 	for (size_t i = 0; i < x->log->n_calls && x->calls[i]->sent < by->until; i++) {
 		const struct history_call *c = x->calls[i];
@@ -103,6 +103,6 @@ void check_guards(struct checking *x)
 	struct closure by;
 
 	for (size_t i = 0; i < x->log->n_calls; i++)
-		if (closes(x->calls[i], &by))
+		if (check_guard_closes(x->calls[i], &by))
 			check_closure(x, &by);
 }

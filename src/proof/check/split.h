@@ -41,7 +41,7 @@ static inline bool makes_id(const struct history_call *c)
 }
 
 /* The task that the call is about; 0: none, or unknown. */
-static inline uint32_t about(const struct split *s, const struct history_call *c)
+static inline uint32_t call_about(const struct split *s, const struct history_call *c)
 {
 	struct str id = model_about(c->rq);
 

@@ -24,7 +24,7 @@ static struct str name_by_id(const struct history_call *c)
 	return counts ? c->rq->request_id : STR("");
 }
 
-static const struct task *taken(const struct history_call *c)
+static const struct task *check_twice_taken(const struct history_call *c)
 {
 	return c->rq->op == OP_TAKE ? c->ans->task : c->rq->claim_next ? c->ans->next : NULL;
 }
@@ -32,7 +32,7 @@ static const struct task *taken(const struct history_call *c)
 /* Only calls that select a task: others name it. */
 static struct str name_by_token(const struct history_call *c)
 {
-	return accepted(c) && taken(c) ? c->rq->new_token : STR("");
+	return accepted(c) && check_twice_taken(c) ? c->rq->new_token : STR("");
 }
 
 static struct chains chain_up(struct checking *x,
@@ -94,7 +94,7 @@ static void check_sight(struct chains *all, const struct task *t, int64_t now,
 
 	for (size_t i = all->first[token]; token && i; i = all->next[i]) {
 		const struct history_call *c = all->x->calls[i - 1];
-		struct str other = taken(c)->id;
+		struct str other = check_twice_taken(c)->id;
 
 		if (str_eq_nocase(other, t->id) || !t->lock.acquired_at ||
 		    c->ans->now <= t->lock.acquired_at || c->ans->now >= t->lock.expires_at ||

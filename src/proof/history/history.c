@@ -14,13 +14,13 @@ struct history {
 	uint64_t last; /* number of the latest call */
 };
 
-static json_t *text(struct str s)
+static json_t *history_text(struct str s)
 {
 	return json_stringn(str_p(s), s.n);
 }
 
 /* Each line is one write, so a kill tears at most the last line. */
-static void put(struct history *h, json_t *o)
+static void history_put(struct history *h, json_t *o)
 {
 	char *line = json_dumps(o, JSON_COMPACT);
 	size_t n = strlen(line);
@@ -67,7 +67,7 @@ int history_open(struct history **out, const char *path, const struct history_he
 	h = mem_alloc(sizeof(*h));
 	*h = (struct history){ .fd = fd, .last = head ? 0 : (uint64_t)getpid() << 32 };
 	if (head)
-		put(h, head_json(head));
+		history_put(h, head_json(head));
 	if (h->error) {
 		r = history_close(h);
 		unlink(path);
@@ -80,7 +80,7 @@ int history_open(struct history **out, const char *path, const struct history_he
 static void set_mark(json_t *o, const char *name, struct str token, struct arena *a)
 {
 	if (token.n)
-		json_object_set_new(o, name, text(token_mark(a, token)));
+		json_object_set_new(o, name, history_text(token_mark(a, token)));
 }
 
 uint64_t history_call(struct history *h, struct str agent, const struct request *rq)
@@ -92,10 +92,10 @@ uint64_t history_call(struct history *h, struct str agent, const struct request 
 	set_mark(request, "token", rq->token, &a);
 	set_mark(request, "new_token", rq->new_token, &a);
 	json_object_set_new(o, "call", json_integer((json_int_t)h->last));
-	json_object_set_new(o, "agent", text(agent));
+	json_object_set_new(o, "agent", history_text(agent));
 	json_object_set_new(o, "pid", json_integer(getpid()));
 	json_object_set_new(o, "request", request);
-	put(h, o);
+	history_put(h, o);
 	arena_free(&a);
 	return h->last;
 }
@@ -158,7 +158,7 @@ void history_answer(struct history *h, uint64_t call, const struct answer *ans)
 	set_grant(o, "next_lock", ans->next_lock, &a);
 	if (ans->kind == ANSWER_TASKS)
 		set_tasks(o, ans, &a);
-	put(h, o);
+	history_put(h, o);
 	arena_free(&a);
 }
 
@@ -168,12 +168,12 @@ void history_event(struct history *h, const char *what, struct str agent, int64_
 
 	json_object_set_new(o, "event", json_string(what));
 	if (agent.n)
-		json_object_set_new(o, "agent", text(agent));
+		json_object_set_new(o, "agent", history_text(agent));
 	if (pid)
 		json_object_set_new(o, "pid", json_integer(pid));
 	if (ms)
 		json_object_set_new(o, "ms", json_integer(ms));
-	put(h, o);
+	history_put(h, o);
 }
 
 void history_final(struct history *h, struct str id, int64_t now, const struct task *t)
@@ -181,10 +181,10 @@ void history_final(struct history *h, struct str id, int64_t now, const struct t
 	struct arena a = { 0 };
 	json_t *o = line_at_now();
 
-	json_object_set_new(o, "final", text(id));
+	json_object_set_new(o, "final", history_text(id));
 	json_object_set_new(o, "now", json_integer(now));
 	json_object_set_new(o, "task", seen_json(t, &a));
-	put(h, o);
+	history_put(h, o);
 	arena_free(&a);
 }
 

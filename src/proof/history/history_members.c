@@ -110,7 +110,7 @@ const struct member answer_members[] = {
 
 /* --- tokens -------------------------------------------------------------------------------------- */
 
-static struct str mark(struct arena *a, struct str hash)
+static struct str history_members_mark(struct arena *a, struct str hash)
 {
 	struct buf hex = BUF_MAX(MARK_LEN + 1);
 	struct str out;
@@ -124,12 +124,12 @@ static struct str mark(struct arena *a, struct str hash)
 
 struct str token_mark(struct arena *a, struct str token)
 {
-	return mark(a, token_hash(a, token));
+	return history_members_mark(a, token_hash(a, token));
 }
 
 /* --- writing ------------------------------------------------------------------------------------- */
 
-static json_t *text(struct str s)
+static json_t *history_members_text(struct str s)
 {
 	return json_stringn(str_p(s), s.n);
 }
@@ -139,7 +139,7 @@ static json_t *list_json(const struct strs *list)
 	json_t *o = json_array();
 
 	for (size_t i = 0; i < list->n; i++)
-		json_array_append_new(o, text(list->v[i]));
+		json_array_append_new(o, history_members_text(list->v[i]));
 	return o;
 }
 
@@ -152,11 +152,12 @@ static json_t *value_json(const struct member *f, const void *p, struct arena *a
 
 	switch (f->kind) {
 	case MEMBER_STR:
-		return s->n || f->always ? text(*s) : NULL;
+		return s->n || f->always ? history_members_text(*s) : NULL;
 	case MEMBER_MARK:
-		return s->n >= MARK_LEN / 2 ? text(mark(a, *s)) : NULL;
+		return s->n >= MARK_LEN / 2 ? history_members_text(history_members_mark(a, *s))
+					    : NULL;
 	case MEMBER_TOKEN:
-		return s->n ? text(token_mark(a, *s)) : NULL;
+		return s->n ? history_members_text(token_mark(a, *s)) : NULL;
 	case MEMBER_LIST:
 		return list->n ? list_json(list) : NULL;
 	case MEMBER_STATUS:
@@ -336,7 +337,7 @@ static bool read_value(struct reader *r, const struct member *f, const json_t *v
 	}
 }
 
-static bool among(const char *name, const char *const *names)
+static bool history_members_among(const char *name, const char *const *names)
 {
 	for (; names && *names; names++)
 		if (strcmp(name, *names) == 0)
@@ -368,7 +369,7 @@ bool members_read(struct reader *r, const json_t *o, const struct member *member
 
 		while (f->name && strcmp(f->name, name) != 0)
 			f++;
-		if (!f->name && !among(name, others))
+		if (!f->name && !history_members_among(name, others))
 			return reader_fail(r, "%s is unknown", name);
 	}
 	return true;

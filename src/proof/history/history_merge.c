@@ -39,13 +39,13 @@ struct merge {
 	size_t n_heap;
 };
 
-static int fail(struct merge *m, const char *path, int r)
+static int history_merge_fail(struct merge *m, const char *path, int r)
 {
 	*m->why = arena_printf(m->arena, "%s: %s", path, strerror(-r));
 	return r;
 }
 
-static int wrong(struct merge *m, const struct part *p, const char *what)
+static int history_merge_wrong(struct merge *m, const struct part *p, const char *what)
 {
 	*m->why = arena_printf(m->arena, "%s, line %zu: %s", p->path, p->lines, what);
 	return -EBADMSG;
@@ -67,7 +67,7 @@ static int part_open(struct merge *m, struct part *p, const char *path)
 		close(fd);
 	if (r) {
 		p->map = NULL;
-		return fail(m, path, r);
+		return history_merge_fail(m, path, r);
 	}
 	p->size = p->map ? (size_t)st.st_size : 0;
 	p->left = str_n(p->map, p->size);
@@ -127,29 +127,29 @@ static int part_next(struct merge *m, struct part *p)
 	p->lines++;
 	*l = (struct line){ 0 };
 	if (!line_parse(str_cut(&p->left, '\n'), l))
-		return wrong(m, p, "this is not a line of a part of a history");
+		return history_merge_wrong(m, p, "this is not a line of a part of a history");
 	if (l->t < before)
-		return wrong(m, p, "it is earlier than the line before it");
+		return history_merge_wrong(m, p, "it is earlier than the line before it");
 	if (l->call ? l->number != p->n + 1 : l->number > p->n)
-		return wrong(m, p, "the number of this call is out of order");
+		return history_merge_wrong(m, p, "the number of this call is out of order");
 	return 0;
 }
 
 /* --- the earliest part --------------------------------------------------------------------------- */
 
-static bool earlier(const struct part *a, const struct part *b)
+static bool history_merge_earlier(const struct part *a, const struct part *b)
 {
 	return a->line.t != b->line.t ? a->line.t < b->line.t : a < b;
 }
 
-static void sink(struct merge *m, size_t at)
+static void history_merge_sink(struct merge *m, size_t at)
 {
 	struct part **h = m->heap, *p = h[at];
 
 	for (size_t below = 2 * at + 1; below < m->n_heap; below = 2 * at + 1) {
-		if (below + 1 < m->n_heap && earlier(h[below + 1], h[below]))
+		if (below + 1 < m->n_heap && history_merge_earlier(h[below + 1], h[below]))
 			below++;
-		if (!earlier(h[below], p))
+		if (!history_merge_earlier(h[below], p))
 			break;
 		h[at] = h[below];
 		at = below;
@@ -157,7 +157,7 @@ static void sink(struct merge *m, size_t at)
 	h[at] = p;
 }
 
-static int begin(struct merge *m, size_t n)
+static int history_merge_begin(struct merge *m, size_t n)
 {
 	m->heap = arena_array(m->arena, struct part *, n);
 	for (size_t i = 0; i < n; i++) {
@@ -169,7 +169,7 @@ static int begin(struct merge *m, size_t n)
 			m->heap[m->n_heap++] = &m->parts[i];
 	}
 	for (size_t i = m->n_heap; i-- > 0;)
-		sink(m, i);
+		history_merge_sink(m, i);
 	return 0;
 }
 
@@ -183,13 +183,13 @@ static int go_on(struct merge *m)
 	if (r)
 		m->heap[0] = m->heap[--m->n_heap];
 	if (m->n_heap)
-		sink(m, 0);
+		history_merge_sink(m, 0);
 	return 0;
 }
 
 /* --- the merged file ----------------------------------------------------------------------------- */
 
-static int flush(int fd, struct buf *b)
+static int history_merge_flush(int fd, struct buf *b)
 {
 	int r = fs_write_all(fd, buf_str(b));
 
@@ -230,13 +230,13 @@ static int write_lines(struct merge *m, const char *path, int fd, struct buf *b)
 	while (!r && m->n_heap) {
 		add_line(m->heap[0], &last, b);
 		if (b->n > OUT_CHUNK)
-			r = flush(fd, b);
-		r = r ? fail(m, path, r) : go_on(m);
+			r = history_merge_flush(fd, b);
+		r = r ? history_merge_fail(m, path, r) : go_on(m);
 	}
 	if (r)
 		return r;
-	r = flush(fd, b);
-	return r ? fail(m, path, r) : 0;
+	r = history_merge_flush(fd, b);
+	return r ? history_merge_fail(m, path, r) : 0;
 }
 
 static int write_out(struct merge *m, const char *path, int fd, const struct history_head *head)
@@ -260,10 +260,10 @@ static int write_file(struct merge *m, const char *path, const struct history_he
 	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600), r;
 
 	if (fd < 0)
-		return fail(m, path, -errno);
+		return history_merge_fail(m, path, -errno);
 	r = write_out(m, path, fd, head);
 	if (close(fd) && !r)
-		r = fail(m, path, -errno);
+		r = history_merge_fail(m, path, -errno);
 	if (r)
 		(void)unlink(path);
 	return r;
@@ -279,7 +279,7 @@ int history_merge(const char *out, const struct history_head *head, const char *
 	for (size_t i = 0; !r && i < n; i++)
 		r = part_open(&m, &m.parts[i], parts[i]);
 	if (!r)
-		r = begin(&m, n);
+		r = history_merge_begin(&m, n);
 	if (!r)
 		r = write_file(&m, out, head);
 	for (size_t i = 0; i < n; i++)

@@ -343,13 +343,13 @@ static bool read_line(struct reading *x, struct str line, bool whole)
 	return good;
 }
 
-static void begin(struct reading *x, struct history_log *out)
+static void history_read_begin(struct reading *x, struct history_log *out)
 {
 	*out = (struct history_log){ 0 };
 	*x = (struct reading){ .log = out, .r = { .arena = &out->arena } };
 }
 
-static int finish(struct reading *x, bool good, struct str *why)
+static int history_read_finish(struct reading *x, bool good, struct str *why)
 {
 	if (good && !x->line)
 		good = reader_fail(&x->r, "the file is empty");
@@ -364,13 +364,13 @@ int history_parse(struct history_log *out, struct str bytes, struct str *why)
 	struct reading x;
 	bool good = true;
 
-	begin(&x, out);
+	history_read_begin(&x, out);
 	while (good && bytes.n) {
 		bool whole = memchr(bytes.p, '\n', bytes.n) != NULL;
 
 		good = read_line(&x, str_cut(&bytes, '\n'), whole);
 	}
-	return finish(&x, good, why);
+	return history_read_finish(&x, good, why);
 }
 
 /* Reads one line, without its newline; false at the end. */
@@ -393,7 +393,7 @@ int history_load(struct history_log *out, const char *path, struct str *why)
 	bool good = true, whole;
 	int error = f ? 0 : errno;
 
-	begin(&x, out);
+	history_read_begin(&x, out);
 	while (f && good && next_line(f, &line, &whole)) {
 		if (line.full) {
 			x.line++;
@@ -409,7 +409,7 @@ int history_load(struct history_log *out, const char *path, struct str *why)
 	buf_free(&line);
 	if (f)
 		fclose(f);
-	if (finish(&x, good || error, why) && !error)
+	if (history_read_finish(&x, good || error, why) && !error)
 		return -EBADMSG;
 	if (error)
 		*why = arena_printf(&out->arena, "%s", strerror(error));

@@ -13,7 +13,7 @@ static bool too_new(struct search *s, uint32_t but)
 	return false;
 }
 
-static bool step(struct search *s, const struct move *mv, struct buf *why)
+static bool linear_step(struct search *s, const struct move *mv, struct buf *why)
 {
 	const struct part *p = part_of(s, mv->part);
 	const struct model_call *c = &s->calls[mv->part];
@@ -32,7 +32,7 @@ static bool try_move(struct search *s, size_t pick, bool spares)
 {
 	struct move mv = s->moves[pick];
 
-	if (!step(s, &mv, NULL) || too_new(s, mv.part))
+	if (!linear_step(s, &mv, NULL) || too_new(s, mv.part))
 		return false;
 	path_push(s, &mv, pick, spares);
 	if (!path_tried(s))
@@ -72,7 +72,7 @@ static bool advance(struct search *s, size_t pick, bool spares)
 	}
 }
 
-static enum linear search(struct search *s)
+static enum linear linear_search(struct search *s)
 {
 	size_t pick = 0;
 	bool spares = false;
@@ -99,7 +99,7 @@ static enum linear search(struct search *s)
 
 /* --- explaining a failure ------------------------------------------------------------------------ */
 
-static void explain(struct search *s, struct dead_end *end, struct arena *a)
+static void linear_explain(struct search *s, struct dead_end *end, struct arena *a)
 {
 	struct buf text = BUF_MAX(1 << 16), why = BUF_MAX(1 << 12);
 
@@ -113,7 +113,7 @@ static void explain(struct search *s, struct dead_end *end, struct arena *a)
 	for (size_t i = 0; i < end->n_stuck; i++) {
 		end->stuck[i] = part_of(s, s->dead_moves[i].part);
 		if (!why.n)
-			(void)step(s, &s->dead_moves[i], &why);
+			(void)linear_step(s, &s->dead_moves[i], &why);
 	}
 	for (uint32_t i = 1; i < s->m->n_tasks && i <= 8; i++) {
 		if (i > 1)
@@ -138,11 +138,11 @@ enum linear linear_check(const struct family *f, struct dead_end *end, struct ar
 	if (!search_fits(f))
 		return LINEAR_UNDECIDED;
 	search_set_up(&s);
-	r = search(&s);
+	r = linear_search(&s);
 	if (r == LINEAR_NO && s.guessing)
 		r = LINEAR_UNDECIDED;
 	if (end && r == LINEAR_NO)
-		explain(&s, end, a);
+		linear_explain(&s, end, a);
 	free(s.path);
 	free(s.undos);
 	free(s.moves);

@@ -32,7 +32,7 @@ static bool comes_before(const struct search *s, uint32_t a, uint32_t b)
 	return x->answered < y->answered;
 }
 
-static bool selects(const struct request *rq)
+static bool linear_moves_selects(const struct request *rq)
 {
 	return rq->op == OP_TAKE || (rq->op == OP_DONE && rq->claim_next);
 }
@@ -77,7 +77,8 @@ void moves_list_musts(struct search *s)
 	for (size_t k = first, n = s->n_moves; k < n; k++) {
 		struct move mv = s->moves[k];
 
-		if (mv.choice.took || mv.choice.paused || !selects(part_of(s, mv.part)->rq))
+		if (mv.choice.took || mv.choice.paused ||
+		    !linear_moves_selects(part_of(s, mv.part)->rq))
 			continue;
 		for (uint32_t swept = worn(s, mv.part, mv.now); swept; swept--)
 			add_move(s, mv.part, (struct model_choice){ .swept = swept }, mv.now);
@@ -170,7 +171,7 @@ static bool has_room(struct search *s, uint32_t task)
 static bool may_have_happened(struct search *s, const struct model_call *c)
 {
 	if (!c->id)
-		return !selects(c->rq);
+		return !linear_moves_selects(c->rq);
 	return c->request || has_room(s, c->id);
 }
 
@@ -198,7 +199,7 @@ static void spare_moves(struct search *s, uint32_t i, int64_t now)
 			add_spare(s, i, (struct model_choice){ .took = t }, now);
 	if (!makes && !spare && may_have_happened(s, c))
 		add_spare(s, i, (struct model_choice){ 0 }, now);
-	if (!selects(c->rq))
+	if (!linear_moves_selects(c->rq))
 		return;
 	for (uint32_t t = 1; !spare && t < s->m->n_tasks; t++)
 		if (model_task(s->m, t)->status && has_room(s, t))

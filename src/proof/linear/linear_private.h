@@ -116,7 +116,7 @@ static inline const struct part *part_of(const struct search *s, uint32_t i)
 	return &s->f->parts[i];
 }
 
-static inline bool must(const struct part *p)
+static inline bool linear_must(const struct part *p)
 {
 	return p->ans && !p->spare;
 }

@@ -128,7 +128,7 @@ static enum result break_open(const struct step *s, struct model_task *t)
 	return SUCCESS;
 }
 
-static enum result declare(const struct step *s, struct model_task *t, bool on)
+static enum result model_guard_declare(const struct step *s, struct model_task *t, bool on)
 {
 	s->want->repeated = on == (t->lock.holder != 0);
 	if (s->want->repeated)
@@ -143,7 +143,7 @@ static enum result declare(const struct step *s, struct model_task *t, bool on)
 	return SUCCESS;
 }
 
-static enum result apply(const struct step *s, struct model_task *t)
+static enum result model_guard_apply(const struct step *s, struct model_task *t)
 {
 	switch (s->rq->op) {
 	case OP_LOCK_ACQUIRE:
@@ -155,7 +155,8 @@ static enum result apply(const struct step *s, struct model_task *t)
 	case OP_LOCK_BREAK:
 		return break_open(s, t);
 	default:
-		return declare(s, t, s->rq->op == OP_EMERGENCY_ON || s->rq->op == OP_PAUSE);
+		return model_guard_declare(s, t,
+					   s->rq->op == OP_EMERGENCY_ON || s->rq->op == OP_PAUSE);
 	}
 }
 
@@ -164,7 +165,7 @@ void step_about_guard(const struct step *s)
 	struct model_task *t = step_task(s, s->c->id);
 	bool grants = s->rq->op == OP_LOCK_ACQUIRE || s->rq->op == OP_HEARTBEAT;
 
-	s->want->code = apply(s, t);
+	s->want->code = model_guard_apply(s, t);
 	if (s->rq->op == OP_PAUSE || s->rq->op == OP_RESUME) {
 		s->want->paused = t->lock.holder != 0;
 		return;

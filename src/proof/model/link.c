@@ -64,20 +64,20 @@ void step_fields(const struct step *s, struct model_task *t)
 }
 
 /* Would following depends and sub-tasks from `at` lead to `goal`? */
-static bool leads(const struct step *s, uint32_t at, uint32_t goal, char *seen)
+static bool model_link_leads(const struct step *s, uint32_t at, uint32_t goal, char *seen)
 {
 	const struct model_task *t = model_task(s->m, at);
 
 	seen[at] = 1;
 	for (int i = 0; i < MODEL_DEPENDS && t->depends[i]; i++)
 		if (t->depends[i] == goal ||
-		    (!seen[t->depends[i]] && leads(s, t->depends[i], goal, seen)))
+		    (!seen[t->depends[i]] && model_link_leads(s, t->depends[i], goal, seen)))
 			return true;
 	for (uint32_t i = 1; i < s->m->n_tasks; i++) {
 		const struct model_task *sub = model_task(s->m, i);
 
 		if (sub->status && sub->parent == at &&
-		    (i == goal || (!seen[i] && leads(s, i, goal, seen))))
+		    (i == goal || (!seen[i] && model_link_leads(s, i, goal, seen))))
 			return true;
 	}
 	return false;
@@ -90,7 +90,7 @@ static bool waits_for_itself(const struct step *s, uint32_t task)
 
 	if (!seen)
 		abort();
-	cycle = leads(s, task, task, seen);
+	cycle = model_link_leads(s, task, task, seen);
 	free(seen);
 	return cycle;
 }

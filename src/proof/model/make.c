@@ -30,7 +30,7 @@ bool step_made_by_claim(const struct step *s)
 	return true;
 }
 
-static void make(const struct step *s, uint32_t task, struct str spelled)
+static void model_make_run(const struct step *s, uint32_t task, struct str spelled)
 {
 	struct model_task *t = step_task(s, task);
 	struct model_task before = *t;
@@ -71,7 +71,7 @@ static void make_any(const struct step *s)
 	}
 	id = model_text(s->w, MODEL_TASK, task);
 	snprintf(made, sizeof(made), "t%.*s", (int)id.n - 1, id.p + 1);
-	make(s, task, str_c(made));
+	model_make_run(s, task, str_c(made));
 	if (s->want->code == SUCCESS)
 		s->m->counter = counter;
 }
@@ -87,7 +87,7 @@ void step_create(const struct step *s)
 		s->want->existed = s->rq->if_absent != 0;
 		step_show(s, s->c->id);
 	} else {
-		make(s, s->c->id, s->rq->id);
+		model_make_run(s, s->c->id, s->rq->id);
 	}
 }
 

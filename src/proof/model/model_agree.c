@@ -374,7 +374,7 @@ static bool same_id(const struct look *k)
 
 /* --- the whole answer ---------------------------------------------------------------------------- */
 
-static bool here(const struct look *k, const struct task *t)
+static bool model_agree_here(const struct look *k, const struct task *t)
 {
 	uint32_t name = t ? name_here(k, t->id) : 0;
 
@@ -388,7 +388,7 @@ static bool same_code(const struct look *k)
 	if (k->want->code < 0)
 		return differs(k, "it took a task that was not eligible, or not the first");
 	if (k->want->elsewhere && got->code == SUCCESS)
-		return !here(k, got->task) || k->want->id ||
+		return !model_agree_here(k, got->task) || k->want->id ||
 		       differs(k, "it took a task of this world");
 	if ((int64_t)got->code != k->want->code)
 		return differs(k, "the answer is %s%s%.*s%s, should be %s", result_name(got->code),
@@ -407,7 +407,8 @@ static bool same_next(const struct look *k)
 	if (!want->has_next)
 		return true;
 	if (want->elsewhere && got->next)
-		return !here(k, got->next) || differs(k, "it took a task of this world as next");
+		return !model_agree_here(k, got->next) ||
+		       differs(k, "it took a task of this world as next");
 	if (want->elsewhere && !want->none_left)
 		return differs(k, "there is no next, but tasks are eligible");
 	if (!want->next_id != !got->next) {
@@ -471,7 +472,8 @@ bool model_agrees(const struct model_world *w, const struct model *m, const stru
 
 	if (!same_code(&k))
 		return false;
-	if (want->elsewhere && !want->has_next && got->code == SUCCESS && !here(&k, got->task))
+	if (want->elsewhere && !want->has_next && got->code == SUCCESS &&
+	    !model_agree_here(&k, got->task))
 		return true;
 	switch (c->rq->op) {
 	case OP_LOG:

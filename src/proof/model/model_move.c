@@ -134,7 +134,7 @@ static bool claimable(const struct model_task *t)
 	return t->status == READY || t->status == IN_PROGRESS || t->status == FAILED;
 }
 
-static void begin(const struct step *s, struct model_task *t)
+static void model_move_begin(const struct step *s, struct model_task *t)
 {
 	t->status = IN_PROGRESS;
 	t->attempts++;
@@ -164,7 +164,7 @@ static enum result claim_again(const struct step *s, struct model_task *t)
 	if (!claimable(t))
 		return MISCONFIGURED;
 	t->lock.manual = 0;
-	begin(s, t);
+	model_move_begin(s, t);
 	return SUCCESS;
 }
 
@@ -185,7 +185,7 @@ enum result step_claim(const struct step *s, struct model_task *t)
 	if (t->status == IN_PROGRESS && step_ran_out(s, t) && !resume && step_abandon(s, t))
 		return MISCONFIGURED;
 	take_lock(s, t, s->w->policy.lease);
-	begin(s, t);
+	model_move_begin(s, t);
 	return SUCCESS;
 }
 
@@ -356,7 +356,7 @@ static void note_words(const struct step *s, struct model_task *t, enum op op)
 		t->summary = model_name(s->w, MODEL_TEXT, s->rq->summary);
 }
 
-static void move(const struct step *s, struct model_task *t, enum op op)
+static void model_move_run(const struct step *s, struct model_task *t, enum op op)
 {
 	if (step_overrides(s, t))
 		step_override(s, t);
@@ -388,7 +388,7 @@ enum result step_move(const struct step *s, struct model_task *t, enum op op)
 	enum result may = may_move(s, t, op);
 
 	if (may == SUCCESS)
-		move(s, t, op);
+		model_move_run(s, t, op);
 	return may;
 }
 
@@ -409,7 +409,7 @@ enum result step_done(const struct step *s, struct model_task *t)
 		return r;
 	as_holder.token = s->c->new_token;
 	own.c = &as_holder;
-	move(&own, t, OP_DONE);
+	model_move_run(&own, t, OP_DONE);
 	t->version = version + 1;
 	return SUCCESS;
 }
@@ -423,6 +423,6 @@ enum result step_release(const struct step *s, struct model_task *t)
 		return MISCONFIGURED;
 	if (model_live(t, s->now))
 		return CONFLICT;
-	move(s, t, OP_RELEASE);
+	model_move_run(s, t, OP_RELEASE);
 	return SUCCESS;
 }

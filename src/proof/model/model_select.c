@@ -90,7 +90,7 @@ bool model_offered(const struct model_world *w, const struct model *m, const str
 	return from >= 0 && from <= now;
 }
 
-static bool digit(struct str s)
+static bool model_select_digit(struct str s)
 {
 	return s.n && s.p[0] >= '0' && s.p[0] <= '9';
 }
@@ -101,7 +101,7 @@ static struct str cut_number(struct str *s, bool *zeros)
 	struct str n = { s->p, 0 };
 	size_t length;
 
-	for (; digit(*s); *s = str_n(s->p + 1, s->n - 1), n.n++)
+	for (; model_select_digit(*s); *s = str_n(s->p + 1, s->n - 1), n.n++)
 		;
 	for (length = n.n; n.n && n.p[0] == '0'; n = str_n(n.p + 1, n.n - 1))
 		;
@@ -109,7 +109,7 @@ static struct str cut_number(struct str *s, bool *zeros)
 	return n;
 }
 
-static char small(char c)
+static char model_select_small(char c)
 {
 	return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
 }
@@ -118,11 +118,12 @@ static int compare_small(struct str a, struct str b)
 {
 	size_t i = 0;
 
-	while (i < a.n && i < b.n && small(a.p[i]) == small(b.p[i]))
+	while (i < a.n && i < b.n && model_select_small(a.p[i]) == model_select_small(b.p[i]))
 		i++;
 	if (i == a.n || i == b.n)
 		return (a.n > b.n) - (a.n < b.n);
-	return (unsigned char)small(a.p[i]) - (unsigned char)small(b.p[i]);
+	return (unsigned char)model_select_small(a.p[i]) -
+	       (unsigned char)model_select_small(b.p[i]);
 }
 
 /* Runs of digits as numbers, all else as bytes in lower case. Of equal ones, that without superfluous zeros. */
@@ -134,9 +135,10 @@ int model_id_cmp(struct str a, struct str b)
 	while (a.n && b.n) {
 		struct str x, y;
 
-		if (!digit(a) || !digit(b)) {
-			if (small(a.p[0]) != small(b.p[0]))
-				return (unsigned char)small(a.p[0]) - (unsigned char)small(b.p[0]);
+		if (!model_select_digit(a) || !model_select_digit(b)) {
+			if (model_select_small(a.p[0]) != model_select_small(b.p[0]))
+				return (unsigned char)model_select_small(a.p[0]) -
+				       (unsigned char)model_select_small(b.p[0]);
 			a = str_n(a.p + 1, a.n - 1);
 			b = str_n(b.p + 1, b.n - 1);
 			continue;

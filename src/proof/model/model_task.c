@@ -10,7 +10,7 @@ static bool may_go(const struct model_task *t, int64_t target)
 		t->status == NEEDS_HELP || t->status == IN_PROGRESS);
 }
 
-static enum result update(const struct step *s, uint32_t task)
+static enum result model_one_update(const struct step *s, uint32_t task)
 {
 	struct model_task *t = step_task(s, task);
 	bool left = t->status == IN_PROGRESS && HAS(s->rq, status);
@@ -81,13 +81,13 @@ static enum result by_status(const struct step *s, uint32_t task)
 	case READY:
 		if (t->status == IN_PROGRESS || t->status == FAILED)
 			return step_move(s, t, t->status == FAILED ? OP_RETRY : OP_RELEASE);
-		return update(s, task);
+		return model_one_update(s, task);
 	default:
-		return update(s, task);
+		return model_one_update(s, task);
 	}
 }
 
-static enum result depend(const struct step *s, uint32_t task)
+static enum result model_one_depend(const struct step *s, uint32_t task)
 {
 	struct model_task *t = step_task(s, task);
 	bool more = false;
@@ -158,10 +158,10 @@ enum result step_one_task(const struct step *s, uint32_t task)
 	case OP_STATUS:
 		return by_status(s, task);
 	case OP_UPDATE:
-		return update(s, task);
+		return model_one_update(s, task);
 	case OP_DEPEND:
 	case OP_UNDEPEND:
-		return depend(s, task);
+		return model_one_depend(s, task);
 	case OP_COMMENT:
 		return s->rq->explicit && !step_own(s, t) ? LOST_LOCK : SUCCESS;
 	default:

@@ -34,7 +34,7 @@ void step_show(const struct step *s, uint32_t task)
 		s->want->changed = s->want->task.over_by;
 }
 
-static bool grants(const struct step *s)
+static bool model_step_grants(const struct step *s)
 {
 	enum op op = s->rq->op;
 
@@ -63,7 +63,7 @@ static void about_task(const struct step *s)
 	if (s->want->code == SUCCESS && s->rq->op == OP_DONE && s->rq->claim_next)
 		step_claim_next(s, task);
 	step_show(s, task);
-	if (s->want->code == SUCCESS && grants(s))
+	if (s->want->code == SUCCESS && model_step_grants(s))
 		step_grant(s, step_task(s, task), &s->want->lock);
 }
 
@@ -121,7 +121,7 @@ static void read_only(const struct step *s)
 	}
 }
 
-static void change(const struct step *s)
+static void model_step_change(const struct step *s)
 {
 	if (model_is_guard(model_text(s->w, MODEL_TASK, s->c->id))) {
 		step_about_guard(s);
@@ -197,7 +197,7 @@ void model_step(struct model_world *w, struct model *m, const struct model_call 
 	if (op_flags(c->rq->op) & OP_READS) {
 		read_only(&s);
 	} else if (!answered_before(&s) && !step_kept_out(&s)) {
-		change(&s);
+		model_step_change(&s);
 		keep_answer(&s);
 	}
 }

@@ -10,7 +10,7 @@
 /* --- drain ---------------------------------------------------------------------------------------- */
 
 /* If agents get killed, leases must be short enough for others to take over. */
-static int64_t lease(const struct torture_plan *p)
+static int64_t torture_race_lease(const struct torture_plan *p)
 {
 	int64_t least = scratch_policy(p).lease_min;
 
@@ -19,7 +19,7 @@ static int64_t lease(const struct torture_plan *p)
 	return least > SHORT_LEASE ? least : SHORT_LEASE;
 }
 
-static void rest(int64_t ms)
+static void torture_race_rest(int64_t ms)
 {
 	struct timespec t = { 0, (ms < 20 ? ms : 20) * 1000000 };
 
@@ -27,21 +27,21 @@ static void rest(int64_t ms)
 }
 
 /* false: no task is left, and none will become eligible */
-static bool take(struct agent *ag)
+static bool torture_race_take(struct agent *ag)
 {
 	struct request rq = agent_request(ag, OP_TAKE, -1);
 	struct answer ans;
 
 	GIVE(&rq, new_token, token_make(&ag->arena));
-	GIVE(&rq, ttl, lease(ag->plan));
+	GIVE(&rq, ttl, torture_race_lease(ag->plan));
 	agent_insist(ag, &rq, &ans);
 	if (ans.code == NO_TASKS && ans.wait_ms)
-		rest(ans.wait_ms);
+		torture_race_rest(ans.wait_ms);
 	return ans.code == SUCCESS || ans.wait_ms;
 }
 
 /* Every second agent claims its next task in the same call. */
-static void finish(struct agent *ag, struct hold *h)
+static void torture_race_finish(struct agent *ag, struct hold *h)
 {
 	struct request rq = agent_request(ag, OP_DONE, h->task);
 	struct answer ans;
@@ -50,7 +50,7 @@ static void finish(struct agent *ag, struct hold *h)
 	if (ag->me % 2) {
 		GIVE(&rq, claim_next, 1);
 		GIVE(&rq, new_token, token_make(&ag->arena));
-		GIVE(&rq, ttl, lease(ag->plan));
+		GIVE(&rq, ttl, torture_race_lease(ag->plan));
 	}
 	agent_insist(ag, &rq, &ans);
 	h->over = true;
@@ -77,9 +77,9 @@ void race_drain(struct agent *ag)
 		struct hold *h = agent_hold(ag);
 
 		if (h)
-			finish(ag, h);
+			torture_race_finish(ag, h);
 		else
-			more = take(ag);
+			more = torture_race_take(ag);
 		arena_free(&ag->arena);
 	}
 }

@@ -116,17 +116,18 @@ static void learn(struct agent *ag, const struct request *rq, const struct answe
 
 /* --- calls ---------------------------------------------------------------------------------------- */
 
-static int64_t micros(void)
+static int64_t torture_agent_micros(void)
 {
 	return os_monotonic_ns() / 1000;
 }
 
-static bool unknown(const struct answer *ans)
+static bool torture_agent_unknown(const struct answer *ans)
 {
 	return ans->code == API_ERROR && ans->applied == '?';
 }
 
-static void count(struct agent *ag, const struct answer *ans, int64_t us, bool stopped)
+static void torture_agent_count(struct agent *ag, const struct answer *ans, int64_t us,
+				bool stopped)
 {
 	struct counts *c = &ag->mind->counts;
 
@@ -134,7 +135,7 @@ static void count(struct agent *ag, const struct answer *ans, int64_t us, bool s
 	c->calls++;
 	c->accepted += ans->code == SUCCESS;
 	c->codes[ans->code & (TORTURE_CODES - 1)]++;
-	c->lost += unknown(ans);
+	c->lost += torture_agent_unknown(ans);
 	c->repeats += ans->repeated != 0;
 	if (!stopped && us > c->longest_us)
 		c->longest_us = us;
@@ -155,7 +156,7 @@ static void keep_call(struct mind *m, const struct request *rq)
 	buf_free(&b);
 }
 
-static void rest(int64_t ms)
+static void torture_agent_rest(int64_t ms)
 {
 	struct timespec t = { 0, ms * 1000000 };
 
@@ -163,7 +164,7 @@ static void rest(int64_t ms)
 }
 
 /* Did the call certainly write something? */
-static bool wrote(const struct request *rq, const struct answer *ans)
+static bool torture_agent_wrote(const struct request *rq, const struct answer *ans)
 {
 	return ans->code == SUCCESS && !ans->repeated &&
 	       (rq->op == OP_DONE || (ans->lock && ans->lock->token.n));
@@ -175,7 +176,7 @@ static void note_failure(struct agent *ag, const struct request *rq, const struc
 	struct board *b = ag->board;
 	int failed;
 
-	if (wrote(rq, ans))
+	if (torture_agent_wrote(rq, ans))
 		b->failed = 0;
 	if (ans->code == SUCCESS || !ans->applied || kept_out(ans) || op_flags(rq->op) & OP_READS)
 		return;
@@ -185,7 +186,7 @@ static void note_failure(struct agent *ag, const struct request *rq, const struc
 		b->failing_since = os_boot_ms();
 	if (failed >= FAILS && os_boot_ms() - b->failing_since >= b->outage_ms)
 		b->stop = true;
-	rest(failed < REST_MS ? failed : REST_MS);
+	torture_agent_rest(failed < REST_MS ? failed : REST_MS);
 }
 
 /* Sends the request, records it, and learns from the answer. */
@@ -198,14 +199,14 @@ static void agent_send(struct agent *ag, const struct request *rq, struct answer
 
 	keep_call(m, rq);
 	call = history_call(ag->history, ag->name, rq);
-	start = micros();
+	start = torture_agent_micros();
 	queue_call(ag->queue, rq, ans, &ag->arena);
-	count(ag, ans, micros() - start, m->stops != stops);
+	torture_agent_count(ag, ans, torture_agent_micros() - start, m->stops != stops);
 	scratch_record(ag->history, call, ans);
 	learn(ag, rq, ans);
 	note_failure(ag, rq, ans);
 	if (!(op_flags(rq->op) & OP_READS))
-		m->pending = unknown(ans);
+		m->pending = torture_agent_unknown(ans);
 	if (history_error(ag->history)) {
 		snprintf(m->trouble, sizeof(m->trouble), "cannot write the history: %s",
 			 strerror(-history_error(ag->history)));
@@ -253,7 +254,7 @@ struct hold *agent_hold(struct agent *ag)
 /* --- the mix -------------------------------------------------------------------------------------- */
 
 /* Usually repeats the call that got no answer; sometimes one that had an answer. */
-static bool again(struct agent *ag, struct request *rq)
+static bool torture_agent_again(struct agent *ag, struct request *rq)
 {
 	bool wanted = ag->mind->pending ? agent_roll(ag, 8) > 0 : agent_roll(ag, 25) == 0;
 
@@ -280,7 +281,7 @@ static bool goes_on(const struct agent *ag, pid_t driver)
 	       (!p->calls || ag->board->calls < p->calls);
 }
 
-static void mix(struct agent *ag)
+static void torture_agent_mix(struct agent *ag)
 {
 	pid_t driver = getppid();
 
@@ -288,7 +289,7 @@ static void mix(struct agent *ag)
 		struct request rq;
 		struct answer ans;
 
-		if (!again(ag, &rq))
+		if (!torture_agent_again(ag, &rq))
 			mix_choose(ag, &rq);
 		agent_send(ag, &rq, &ans);
 		arena_free(&ag->arena);
@@ -362,7 +363,7 @@ int agent_live(const struct torture_plan *plan, struct board *board, struct str 
 	else if (plan->way == TORTURE_CLAIMS)
 		race_claims(&ag);
 	else
-		mix(&ag);
+		torture_agent_mix(&ag);
 	queue_close(ag.queue);
 	history_close(ag.history);
 	arena_free(&a);

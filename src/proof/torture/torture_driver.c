@@ -19,7 +19,7 @@
 #define KEEP_MS (SCRATCH_KEEPER_TTL / 3)
 #define KEEP_AGAIN_MS 1000
 
-static uint32_t roll(struct driver *d, uint32_t limit)
+static uint32_t torture_driver_roll(struct driver *d, uint32_t limit)
 {
 	return seeded_below(&d->random, limit);
 }
@@ -54,7 +54,7 @@ static int be_agent(void *ctx, int who)
 	return agent_live(d->plan, d->board, d->queue, who, b->life, b->part);
 }
 
-static void spawn(struct driver *d, int who)
+static void torture_driver_spawn(struct driver *d, int who)
 {
 	struct body *b = &d->bodies[who];
 	char name[40];
@@ -82,7 +82,7 @@ static void note_end(struct driver *d, int who, int status)
 }
 
 /* Returns how many processes are left. */
-static int reap(struct driver *d)
+static int torture_driver_reap(struct driver *d)
 {
 	int left = 0;
 
@@ -100,12 +100,12 @@ static int reap(struct driver *d)
 /* --- disturbance ----------------------------------------------------------------------------------- */
 
 /* A running agent: preferably one in a call (in_call), or else one that holds a lock. -1: none. */
-static int victim(struct driver *d, bool in_call)
+static int torture_driver_victim(struct driver *d, bool in_call)
 {
 	int found = -1;
 
 	for (int i = 0; i < 8; i++) {
-		int who = (int)roll(d, (uint32_t)d->board->agents);
+		int who = (int)torture_driver_roll(d, (uint32_t)d->board->agents);
 		const struct mind *m = &d->board->minds[who];
 
 		if (!d->bodies[who].pid || d->bodies[who].continues_at)
@@ -122,7 +122,7 @@ static void maybe_forget(struct driver *d, int who)
 {
 	struct mind *m = &d->board->minds[who];
 
-	if (roll(d, 3))
+	if (torture_driver_roll(d, 3))
 		return;
 	memset(m->holds, 0, sizeof(m->holds));
 	m->n_holds = m->call_size = 0;
@@ -133,7 +133,7 @@ static void maybe_forget(struct driver *d, int who)
 /* An agent that has just ended by itself does not count as killed. */
 static bool kill_one(struct driver *d)
 {
-	int who = victim(d, roll(d, 4) > 0), status;
+	int who = torture_driver_victim(d, torture_driver_roll(d, 4) > 0), status;
 	pid_t pid = who < 0 ? 0 : d->bodies[who].pid;
 
 	if (!pid)
@@ -150,14 +150,14 @@ static bool kill_one(struct driver *d)
 	}
 	history_event(d->history, "kill", name_of(d, who), pid, 0);
 	maybe_forget(d, who);
-	spawn(d, who);
+	torture_driver_spawn(d, who);
 	return true;
 }
 
 /* Stops an agent until its lease has expired, if it has one. */
 static bool stop_one(struct driver *d)
 {
-	int who = victim(d, roll(d, 4) == 0);
+	int who = torture_driver_victim(d, torture_driver_roll(d, 4) == 0);
 	int64_t now = os_boot_ms(), until;
 
 	if (who < 0)
@@ -165,7 +165,8 @@ static bool stop_one(struct driver *d)
 	until = d->board->minds[who].until;
 	d->board->minds[who].stops++;
 	kill(d->bodies[who].pid, SIGSTOP);
-	d->bodies[who].continues_at = (until > now ? until : now + 200) + 20 + roll(d, 200);
+	d->bodies[who].continues_at = (until > now ? until : now + 200) + 20 +
+				      torture_driver_roll(d, 200);
 	history_event(d->history, "stop", name_of(d, who), d->bodies[who].pid, 0);
 	return true;
 }
@@ -186,10 +187,10 @@ static void continue_some(struct driver *d, bool all)
 
 static bool skew_one(struct driver *d)
 {
-	int who = (int)roll(d, (uint32_t)d->board->agents);
-	int64_t ms = (int64_t)roll(d, roll(d, 2) ? 5000 : DAY_MS);
+	int who = (int)torture_driver_roll(d, (uint32_t)d->board->agents);
+	int64_t ms = (int64_t)torture_driver_roll(d, torture_driver_roll(d, 2) ? 5000 : DAY_MS);
 
-	if (roll(d, 2))
+	if (torture_driver_roll(d, 2))
 		ms = -ms;
 	d->board->minds[who].skew = ms;
 	history_event(d->history, "skew", name_of(d, who), d->bodies[who].pid, ms);
@@ -237,7 +238,7 @@ static bool time_is_up(struct driver *d)
 	return d->figures.ms >= p->ms && disturbed_enough(d);
 }
 
-static void show(struct driver *d, const char *doing)
+static void torture_driver_show(struct driver *d, const char *doing)
 {
 	const struct torture_plan *p = d->plan;
 
@@ -259,11 +260,11 @@ static void keep_clock(struct driver *d)
 				     : KEEP_AGAIN_MS);
 }
 
-static void work(struct driver *d)
+static void torture_driver_work(struct driver *d)
 {
 	int64_t shown = 0;
 
-	while (!d->board->stop && reap(d)) {
+	while (!d->board->stop && torture_driver_reap(d)) {
 		d->figures.ms = os_boot_ms() - d->began;
 		keep_clock(d);
 		if (crew_interrupted() || d->board->seen || time_is_up(d))
@@ -271,7 +272,7 @@ static void work(struct driver *d)
 		disturb(d);
 		if (d->figures.ms - shown >= CREW_PROGRESS_MS) {
 			shown = d->figures.ms;
-			show(d, "working");
+			torture_driver_show(d, "working");
 		}
 		crew_pause();
 	}
@@ -312,7 +313,7 @@ static void end_all(struct driver *d)
 
 	d->board->stop = true;
 	continue_some(d, true);
-	while (reap(d) && os_boot_ms() < end)
+	while (torture_driver_reap(d) && os_boot_ms() < end)
 		crew_pause();
 	for (int i = 0; i < d->board->agents; i++) {
 		struct body *b = &d->bodies[i];
@@ -332,11 +333,11 @@ void driver_run(struct driver *d)
 	d->began = os_boot_ms();
 	keep_clock(d);
 	for (int i = 0; i < d->board->agents && !d->board->stop; i++)
-		spawn(d, i);
-	work(d);
+		torture_driver_spawn(d, i);
+	torture_driver_work(d);
 	end_all(d);
 	look_for_trouble(d);
 	crew_release();
 	d->interrupted = crew_interrupted();
-	show(d, "checking");
+	torture_driver_show(d, "checking");
 }

@@ -35,7 +35,7 @@ struct load {
 	struct arena *arena;
 };
 
-static int64_t micros(void)
+static int64_t torture_load_micros(void)
 {
 	return os_monotonic_ns() / 1000;
 }
@@ -73,7 +73,8 @@ static void note_answer(struct worker *w, int64_t i, const struct answer *ans)
 }
 
 /* Repeats a call whose answer was lost: the repeat gets the outcome. */
-static void call(struct queue *q, const struct request *rq, struct answer *ans, struct arena *a)
+static void torture_load_call(struct queue *q, const struct request *rq, struct answer *ans,
+			      struct arena *a)
 {
 	for (int i = 0; i < REPEATS; i++) {
 		queue_call(q, rq, ans, a);
@@ -82,7 +83,7 @@ static void call(struct queue *q, const struct request *rq, struct answer *ans, 
 	}
 }
 
-static int work(void *ctx, int who)
+static int torture_load_work(void *ctx, int who)
 {
 	const struct load *l = ctx;
 	struct queue_config config = scratch_config(l->plan, l->queue);
@@ -105,9 +106,10 @@ static int work(void *ctx, int who)
 		if (i % STEPS == MAKE)
 			token = token_make(&own);
 		rq = step_request(who, i, token, &a);
-		began = micros();
-		call(q, &rq, &ans, &a);
-		l->waits[who * l->plan->calls + w->calls] = (uint32_t)(micros() - began);
+		began = torture_load_micros();
+		torture_load_call(q, &rq, &ans, &a);
+		l->waits[who * l->plan->calls + w->calls] =
+			(uint32_t)(torture_load_micros() - began);
 		note_answer(w, i, &ans);
 		arena_free(&a);
 	}
@@ -118,9 +120,9 @@ static int work(void *ctx, int who)
 
 /* --- all processes --------------------------------------------------------------------------------- */
 
-static void spawn(struct load *l, int who)
+static void torture_load_spawn(struct load *l, int who)
 {
-	l->pids[who] = crew_start(work, l, who);
+	l->pids[who] = crew_start(torture_load_work, l, who);
 	if (l->pids[who] < 0) {
 		l->out->faults = arena_append(l->arena, l->out->faults,
 					      arena_printf(l->arena, "cannot start a process: %s",
@@ -152,7 +154,7 @@ static bool any_left(struct load *l)
 	return left;
 }
 
-static void show(struct load *l, int64_t ms)
+static void torture_load_show(struct load *l, int64_t ms)
 {
 	struct torture_figures f = { .ms = ms, .left_ms = -1 };
 
@@ -162,20 +164,20 @@ static void show(struct load *l, int64_t ms)
 		l->plan->progress(l->plan->ctx, &f, "working");
 }
 
-static void watch(struct load *l)
+static void torture_load_watch(struct load *l)
 {
 	int64_t began = os_boot_ms(), shown = 0;
 
 	for (int64_t i = 0; i < l->plan->agents && !*l->stop; i++)
-		spawn(l, (int)i);
-	show(l, 0);
+		torture_load_spawn(l, (int)i);
+	torture_load_show(l, 0);
 	while (any_left(l)) {
 		l->out->ms = os_boot_ms() - began;
 		if (crew_interrupted())
 			*l->stop = true;
 		if (l->out->ms - shown >= CREW_PROGRESS_MS) {
 			shown = l->out->ms;
-			show(l, shown);
+			torture_load_show(l, shown);
 		}
 		crew_pause();
 	}
@@ -185,7 +187,7 @@ static void watch(struct load *l)
 static void run_all(struct load *l)
 {
 	crew_catch();
-	watch(l);
+	torture_load_watch(l);
 	crew_release();
 	l->out->interrupted = crew_interrupted();
 }
@@ -200,7 +202,7 @@ static int by_size(const void *a, const void *b)
 }
 
 /* The waits of all processes, without gaps, sorted. */
-static size_t gather(struct load *l)
+static size_t torture_load_gather(struct load *l)
 {
 	size_t n = 0;
 
@@ -223,7 +225,7 @@ static int64_t percentile(const uint32_t *sorted, size_t n, size_t percent)
 static void add_up(struct load *l)
 {
 	struct load_report *r = l->out;
-	size_t n = gather(l);
+	size_t n = torture_load_gather(l);
 	int64_t sum = 0;
 
 	for (size_t i = 0; i < n; i++)
@@ -245,7 +247,8 @@ static void add_up(struct load *l)
 	r->succeeded = r->codes[SUCCESS];
 }
 
-static void compare(struct load *l, const char *what, int64_t there, int64_t acknowledged)
+static void torture_load_compare(struct load *l, const char *what, int64_t there,
+				 int64_t acknowledged)
 {
 	if (there != acknowledged)
 		l->out->faults = arena_append(
@@ -255,7 +258,7 @@ static void compare(struct load *l, const char *what, int64_t there, int64_t ack
 }
 
 /* Does the queue have everything that was acknowledged, and nothing else? */
-static enum result look(struct load *l, struct answer *ans)
+static enum result torture_load_check(struct load *l, struct answer *ans)
 {
 	struct queue_config config = scratch_config(l->plan, l->queue);
 	struct request rq = { .op = OP_OVERVIEW };
@@ -274,9 +277,9 @@ static enum result look(struct load *l, struct answer *ans)
 			went[step] += l->workers[i].went[step];
 	for (int i = 0; i < STATUS_END; i++)
 		all += now.counts[i];
-	compare(l, "there", all, went[MAKE]);
-	compare(l, "In Progress", now.counts[IN_PROGRESS], went[TAKE] - went[FINISH]);
-	compare(l, "Done", now.counts[DONE], went[FINISH]);
+	torture_load_compare(l, "there", all, went[MAKE]);
+	torture_load_compare(l, "In Progress", now.counts[IN_PROGRESS], went[TAKE] - went[FINISH]);
+	torture_load_compare(l, "Done", now.counts[DONE], went[FINISH]);
 	return SUCCESS;
 }
 
@@ -310,7 +313,7 @@ static enum result run_and_look(struct load *l, struct answer *ans)
 	queue_close(q); /* no handle may be open while it forks */
 	run_all(l);
 	add_up(l);
-	code = look(l, ans);
+	code = torture_load_check(l, ans);
 	l->out->removed = scratch_remove(l->plan, l->queue, &removal, l->arena) == SUCCESS;
 	l->out->stayed = removal.message;
 	return code;

@@ -69,7 +69,7 @@ static const struct choice movers[STATUS_END][6] = {
 	[CANCELED] = { { OP_REOPEN, 5 }, { OP_REMOVE, 2 }, { OP_ARCHIVE, 2 } },
 };
 
-static enum op choose(struct agent *ag, const struct choice *from)
+static enum op torture_mix_choose(struct agent *ag, const struct choice *from)
 {
 	uint32_t sum = 0, at;
 
@@ -89,7 +89,7 @@ static bool chance(struct agent *ag, uint32_t percent)
 /* --- arguments ------------------------------------------------------------------------------------ */
 
 /* A task of the same family; if there are few tasks, it may be the task itself. */
-static struct str relative(struct agent *ag, int task)
+static struct str torture_mix_relative(struct agent *ag, int task)
 {
 	int other = task / FAMILY * FAMILY + (int)agent_roll(ag, FAMILY);
 
@@ -101,7 +101,7 @@ static struct strs relatives(struct agent *ag, int task)
 	struct strs out = { 0 };
 
 	for (uint32_t n = 1 + agent_roll(ag, LINKS); n; n--)
-		out = arena_append(&ag->arena, out, relative(ag, task));
+		out = arena_append(&ag->arena, out, torture_mix_relative(ag, task));
 	return out;
 }
 
@@ -120,7 +120,7 @@ static void give_create(struct agent *ag, struct request *rq, int task)
 	GIVE(rq, title, rq->id.n ? rq->id : STR("made"));
 	give_rank(ag, rq);
 	if (chance(ag, 25))
-		GIVE(rq, parent, relative(ag, task));
+		GIVE(rq, parent, torture_mix_relative(ag, task));
 	if (chance(ag, 25))
 		GIVE(rq, depends, relatives(ag, task));
 	if (chance(ag, 10))
@@ -135,7 +135,7 @@ static void give_update(struct agent *ag, struct request *rq, int task)
 	if (chance(ag, 50))
 		GIVE(rq, status, chance(ag, 70) ? READY : BACKLOG);
 	if (chance(ag, 15))
-		GIVE(rq, parent, chance(ag, 50) ? STR("") : relative(ag, task));
+		GIVE(rq, parent, chance(ag, 50) ? STR("") : torture_mix_relative(ag, task));
 	if (chance(ag, 15))
 		give_rank(ag, rq);
 }
@@ -196,7 +196,7 @@ static void give_words(struct agent *ag, struct request *rq, int task)
 			GIVE(rq, older_than, agent_roll(ag, 500));
 		break;
 	case OP_LIST:
-		GIVE(rq, parent, relative(ag, task));
+		GIVE(rq, parent, torture_mix_relative(ag, task));
 		break;
 	case OP_LOG:
 		GIVE(rq, limit, 5);
@@ -208,7 +208,7 @@ static void give_words(struct agent *ag, struct request *rq, int task)
 
 /* --- identity and token ---------------------------------------------------------------------------- */
 
-static bool acquires(const struct request *rq)
+static bool torture_mix_acquires(const struct request *rq)
 {
 	if (rq->op == OP_DONE)
 		return rq->claim_next;
@@ -221,7 +221,7 @@ static void give_lease(struct agent *ag, struct request *rq)
 {
 	int64_t least = scratch_policy(ag->plan).lease_min;
 
-	if (acquires(rq)) {
+	if (torture_mix_acquires(rq)) {
 		GIVE(rq, new_token, token_make(&ag->arena));
 		GIVE(rq, ttl, least + agent_roll(ag, chance(ag, 80) ? 400 : 1800));
 	} else if (rq->op == OP_HEARTBEAT && chance(ag, 80)) {
@@ -255,7 +255,7 @@ static void give_identity(struct agent *ag, struct request *rq)
 
 	if (chance(ag, 3))
 		GIVE(rq, agent, arena_printf(&ag->arena, "a%u", other));
-	if (!(op_flags(rq->op) & OP_READS) && !(acquires(rq) && rq->op != OP_DONE) &&
+	if (!(op_flags(rq->op) & OP_READS) && !(torture_mix_acquires(rq) && rq->op != OP_DONE) &&
 	    (chance(ag, 25) || scratch_may_double(ag->plan, rq->op)))
 		GIVE(rq, request_id, token_make(&ag->arena));
 }
@@ -323,7 +323,7 @@ static bool choose_whole(struct agent *ag, struct request *rq)
 
 	if (agent_roll(ag, 1000) >= (closed ? 700u : ag->mind->kept_out ? 200u : 6u))
 		return false;
-	*rq = agent_request(ag, choose(ag, from), -1);
+	*rq = agent_request(ag, torture_mix_choose(ag, from), -1);
 	if (op_flags(rq->op) & OP_TASK)
 		GIVE(rq, id, some_guard(ag));
 	if (op_flags(rq->op) & OP_HELD)
@@ -347,13 +347,14 @@ void mix_choose(struct agent *ag, struct request *rq)
 	if (choose_whole(ag, rq))
 		return;
 	if (h && roll < 50)
-		*rq = compose(ag, choose(ag, holders), h->task, h);
+		*rq = compose(ag, torture_mix_choose(ag, holders), h->task, h);
 	else if (roll < 66)
-		*rq = compose(ag, choose(ag, seekers), task, NULL);
+		*rq = compose(ag, torture_mix_choose(ag, seekers), task, NULL);
 	else if (roll < 90)
-		*rq = compose(ag, choose(ag, movers[ag->board->spots[task].status]), task, NULL);
+		*rq = compose(ag, torture_mix_choose(ag, movers[ag->board->spots[task].status]),
+			      task, NULL);
 	else if (roll < 95)
-		*rq = compose(ag, choose(ag, anything), task, NULL);
+		*rq = compose(ag, torture_mix_choose(ag, anything), task, NULL);
 	else
-		*rq = compose(ag, choose(ag, readers), task, NULL);
+		*rq = compose(ag, torture_mix_choose(ag, readers), task, NULL);
 }

@@ -52,7 +52,7 @@ static struct history_head head_of(const struct torture_plan *plan, struct arena
 				      .policy = scratch_policy(plan) };
 }
 
-static enum result merge(struct driver *d, const char *out, struct answer *ans)
+static enum result torture_merge(struct driver *d, const char *out, struct answer *ans)
 {
 	const char **paths = arena_array(d->arena, const char *, d->parts.n);
 	struct history_head head = head_of(d->plan, d->arena);
@@ -138,7 +138,8 @@ enum result torture_check(const char *path, struct torture_verdict *out, struct 
 
 /* Merges the parts in their folder, or at the path where the history is to stay, and checks the
  * result. */
-static enum result judge(struct driver *d, struct torture_report *out, struct answer *ans)
+static enum result torture_make_verdict(struct driver *d, struct torture_report *out,
+					struct answer *ans)
 {
 	const char *path = d->plan->history;
 	enum result code;
@@ -147,7 +148,7 @@ static enum result judge(struct driver *d, struct torture_report *out, struct an
 	if (!path)
 		path = fs_join(d->arena, str_c(d->folder), STR("history.jsonl"));
 	look_around(d, out);
-	code = merge(d, path, ans);
+	code = torture_merge(d, path, ans);
 	if (code == SUCCESS)
 		code = torture_check(path, &out->verdict, ans, d->arena);
 	bad = code != SUCCESS || out->verdict.violations || out->faults.n;
@@ -185,7 +186,7 @@ static enum result judge_despite(struct driver *d, struct torture_report *out, s
 {
 	struct answer verdict = { 0 };
 
-	if (judge(d, out, &verdict) != SUCCESS)
+	if (torture_make_verdict(d, out, &verdict) != SUCCESS)
 		return code;
 	if (out->verdict.violations || out->faults.n)
 		return SUCCESS;
@@ -206,7 +207,7 @@ static enum result run_and_judge(struct driver *d, struct torture_report *out, s
 	if (code == SUCCESS && r)
 		code = no_file(d->folder, r, ans, d->arena);
 	if (code == SUCCESS)
-		return judge(d, out, ans);
+		return torture_make_verdict(d, out, ans);
 	return d->store_failed ? judge_despite(d, out, ans, code) : code;
 }
 

@@ -103,8 +103,9 @@ static enum result hold_clock(struct queue *q, struct str clock_token, struct hi
 	return call_all(q, h, rqs, 2, ans, a);
 }
 
-static enum result renew(const struct torture_plan *plan, struct queue *q, struct str clock_token,
-			 struct history *h, struct answer *ans, struct arena *a)
+static enum result torture_scratch_renew(const struct torture_plan *plan, struct queue *q,
+					 struct str clock_token, struct history *h,
+					 struct answer *ans, struct arena *a)
 {
 	struct request rq = about_keeper(OP_HEARTBEAT);
 
@@ -128,7 +129,7 @@ bool scratch_renew(const struct torture_plan *plan, struct str queue, struct str
 		config.opt.timeout_ms = RENEW_MS;
 	good = queue_open(&q, &config, STORE_WRITE, &ans, &a) == SUCCESS;
 	if (good) {
-		good = renew(plan, q, clock_token, h, &ans, &a) == SUCCESS;
+		good = torture_scratch_renew(plan, q, clock_token, h, &ans, &a) == SUCCESS;
 		queue_close(q);
 	}
 	arena_free(&a);
@@ -184,7 +185,7 @@ static enum result create_all(const struct torture_plan *plan, struct queue *q,
 		code = create_some(q, h, from, tasks - from < BATCH ? tasks - from : BATCH, ans, a);
 		if (code != SUCCESS || os_boot_ms() - renewed < SCRATCH_KEEPER_TTL / 3)
 			continue;
-		code = renew(plan, q, clock_token, h, ans, a);
+		code = torture_scratch_renew(plan, q, clock_token, h, ans, a);
 		renewed = os_boot_ms();
 	}
 	return code;
@@ -247,7 +248,7 @@ static enum result read_tasks(struct queue *q, const struct board *b, struct his
 	return SUCCESS;
 }
 
-static bool named(const struct event *e, const char *one, const char *other)
+static bool torture_scratch_named(const struct event *e, const char *one, const char *other)
 {
 	return str_is(e->name, one) || str_is(e->name, other);
 }
@@ -262,8 +263,9 @@ static enum result read_log(struct queue *q, struct torture_report *report, stru
 	if (all.code != SUCCESS)
 		return answer_fail(ans, all.code, all.message, all.hint);
 	for (size_t i = 0; i < all.n_events; i++) {
-		report->figures.takeovers += named(&all.events[i], "abandoned", "resumed");
-		report->figures.done += named(&all.events[i], "done", "approved");
+		report->figures.takeovers += torture_scratch_named(&all.events[i], "abandoned",
+								   "resumed");
+		report->figures.done += torture_scratch_named(&all.events[i], "done", "approved");
 	}
 	return SUCCESS;
 }

@@ -16,7 +16,7 @@ struct str notion_call_id(const struct item *x, enum part part)
 
 /* --- beginning ---------------------------------------------------------------------------------------- */
 
-static void begin(struct item *x)
+static void notion_doing_begin(struct item *x)
 {
 	x->l->doing = (struct doing){ .id = token_make(x->r->arena),
 				      .at = os_wall_ms(),
@@ -41,7 +41,7 @@ static struct str aim(const struct item *x, enum notion_field f)
 	return text;
 }
 
-static void put(struct values *in, enum notion_field f, struct str value)
+static void notion_doing_put(struct values *in, enum notion_field f, struct str value)
 {
 	in->v[f] = value;
 	in->has[f] = true;
@@ -58,10 +58,10 @@ enum result notion_begin_pull(struct item *x)
 		if (x->plan.deed[f] != D_PULL)
 			continue;
 		if (!any)
-			begin(x);
+			notion_doing_begin(x);
 		any = true;
-		put(&d->pull, f, aim(x, f));
-		put(&d->from, f, x->p->is.v[f]);
+		notion_doing_put(&d->pull, f, aim(x, f));
+		notion_doing_put(&d->from, f, x->p->is.v[f]);
 	}
 	return any ? notion_link_save(x->r->state, x->l) : SUCCESS;
 }
@@ -74,14 +74,14 @@ enum result notion_begin_push(struct item *x)
 		any |= notion_is_pushed(x, (enum notion_field)i);
 	if (!any)
 		return SUCCESS;
-	begin(x);
+	notion_doing_begin(x);
 	for (int i = 0; i < F_END; i++) {
 		enum notion_field f = (enum notion_field)i;
 
 		if (x->plan.deed[f] == D_PULL)
 			notion_keep(x, f); /* the queue has it */
 		else if (notion_is_pushed(x, f))
-			put(&x->l->doing.push, f, x->tv.v[f]);
+			notion_doing_put(&x->l->doing.push, f, x->tv.v[f]);
 	}
 	return notion_link_save(x->r->state, x->l);
 }
@@ -94,7 +94,7 @@ static void note_past(struct item *x, enum notion_field f, struct str value)
 	struct values *was = &x->l->was;
 	struct arena *a = x->n->arena; /* the link outlives this page */
 
-	put(was, f, notion_was(was->has[f] ? was->v[f] : STR(""), value, a));
+	notion_doing_put(was, f, notion_was(was->has[f] ? was->v[f] : STR(""), value, a));
 }
 
 /* Both sides had these values when that sync ended. */
@@ -104,8 +104,8 @@ static void rebase(struct item *x, enum notion_field f, struct str t, struct str
 
 	if (l->p.has[f])
 		note_past(x, f, l->p.v[f]);
-	put(&l->t, f, t);
-	put(&l->p, f, p);
+	notion_doing_put(&l->t, f, t);
+	notion_doing_put(&l->p, f, p);
 }
 
 /* Has the queue made this call? It knows the request id of each call that it made, for a day. A call with the same id and

@@ -34,21 +34,21 @@ static bool is_pending(const struct merge *m, enum notion_field f)
 }
 
 /* The first sync of the two: a field that is not empty was filled in by people. */
-static enum deed first(enum way way, struct str t, struct str p)
+static enum deed notion_merge_first(enum way way, struct str t, struct str p)
 {
 	if (str_eq(t, p))
 		return D_SAME;
 	return way == BY_PEOPLE && p.n ? D_PULL : D_PUSH;
 }
 
-static enum deed decide(const struct merge *m, enum notion_field f, bool *clash)
+static enum deed notion_merge_decide(const struct merge *m, enum notion_field f, bool *clash)
 {
 	enum way way = notion_fields[f].way;
 	struct str t = m->t->v[f], p = m->p->v[f];
 	bool here;
 
 	if (!m->l->t.has[f] || !m->l->p.has[f])
-		return first(way, t, p);
+		return notion_merge_first(way, t, p);
 	here = !str_eq(t, m->l->t.v[f]);
 	if (!page_changed(m, f))
 		return here || is_pending(m, f) ? D_PUSH : D_NONE;
@@ -70,7 +70,7 @@ void notion_merge(const struct merge *m, struct plan *out)
 		enum notion_field f = (enum notion_field)i;
 
 		if (m->t->has[f] && m->p->has[f] && !(m->foreign && is_of_lock(f)))
-			out->deed[f] = decide(m, f, &out->clash[f]);
+			out->deed[f] = notion_merge_decide(m, f, &out->clash[f]);
 	}
 }
 

@@ -69,7 +69,7 @@ void notion_warn(struct notion *n, struct str text)
 
 /* --- opening ------------------------------------------------------------------------------------------ */
 
-static const char *environment(const char *name)
+static const char *notion_api_environment(const char *name)
 {
 	const char *value = getenv(name);
 
@@ -78,7 +78,8 @@ static const char *environment(const char *name)
 
 static enum result read_token(struct notion *n)
 {
-	const char *said = environment("NOTION_TOKEN"), *file = environment("NOTION_TOKEN_FILE");
+	const char *said = notion_api_environment("NOTION_TOKEN"),
+		   *file = notion_api_environment("NOTION_TOKEN_FILE");
 	struct str text = STR("");
 	int r = said || !file ? 0 : fs_read(n->arena, file, 8192, &text);
 
@@ -112,9 +113,9 @@ static bool is_safe(const char *base)
 }
 
 /* A number from the environment; `otherwise` if there is none. */
-static int64_t number(const char *name, int64_t otherwise, int64_t most)
+static int64_t notion_api_number(const char *name, int64_t otherwise, int64_t most)
 {
-	const char *said = environment(name);
+	const char *said = notion_api_environment(name);
 	int64_t value;
 
 	return said && str_to_i64(str_c(said), &value) && value >= 0 && value <= most ? value
@@ -125,8 +126,8 @@ enum result notion_open(struct notion *n)
 {
 	/* the system's certificates, not those of PAWL_SERVER_CA: that file is for the user's own server */
 	struct http_client_options options = { .answer_max = ANSWER_MAX, .connect_ms = 10000 };
-	const char *base = environment("NOTION_API_BASE");
-	int64_t rate = number("NOTION_RATE", RATE, 1000);
+	const char *base = notion_api_environment("NOTION_API_BASE");
+	int64_t rate = notion_api_number("NOTION_RATE", RATE, 1000);
 	enum result code = read_token(n);
 	char why[300];
 
@@ -141,9 +142,9 @@ enum result notion_open(struct notion *n)
 	if (http_client_new(base, &options, &n->http, why, sizeof(why)))
 		return notion_fail(n, MISCONFIGURED, str_c(why), STR("unset NOTION_API_BASE"));
 	n->gap_ms = rate ? 1000 / rate : 0;
-	n->settle_ms = number("NOTION_SETTLE_MS", SETTLE_MS, 600000);
+	n->settle_ms = notion_api_number("NOTION_SETTLE_MS", SETTLE_MS, 600000);
 	n->patience_ms = client_timeout(n->job->client, 0);
-	n->agent_user = str_c(environment("NOTION_AGENT_USER_ID"));
+	n->agent_user = str_c(notion_api_environment("NOTION_AGENT_USER_ID"));
 	if (n->agent_user.n)
 		n->agent_user = notion_id(n->arena, n->agent_user);
 	return SUCCESS;
@@ -180,7 +181,7 @@ static void wait_for_turn(struct notion *n)
 	notion_sleep(n->next_at - now);
 }
 
-static enum http_fate attempt(struct asking *x)
+static enum http_fate notion_api_attempt(struct asking *x)
 {
 	struct notion *n = x->n;
 	struct http_header headers[] = {
@@ -197,7 +198,7 @@ static enum http_fate attempt(struct asking *x)
 }
 
 /* Shall we ask again? Sleeps until then. */
-static bool again(struct asking *x)
+static bool notion_api_again(struct asking *x)
 {
 	int64_t ms = backoff_next(&x->pause, os_boot_ms());
 
@@ -220,7 +221,7 @@ static bool wait_as_told(struct asking *x)
 	return true;
 }
 
-static struct str said(const struct asking *x)
+static struct str notion_api_said(const struct asking *x)
 {
 	json_t *o = json_loadb(str_p(x->http.body), x->http.body.n, JSON_ALLOW_NUL, NULL);
 	json_t *m = json_object_get(o, "message");
@@ -231,7 +232,7 @@ static struct str said(const struct asking *x)
 	return out;
 }
 
-static enum result unreachable(struct asking *x, struct str why)
+static enum result notion_api_unreachable(struct asking *x, struct str why)
 {
 	struct notion *n = x->n;
 
@@ -241,11 +242,11 @@ static enum result unreachable(struct asking *x, struct str why)
 			   STR("run the same command again: it completes what was begun"));
 }
 
-static enum result refused(struct asking *x)
+static enum result notion_api_refused(struct asking *x)
 {
 	struct notion *n = x->n;
 	int status = x->http.status;
-	struct str what = said(x);
+	struct str what = notion_api_said(x);
 
 	if (status == 401)
 		return notion_fail(
@@ -296,7 +297,7 @@ static bool is_lost(int status)
 }
 
 /* Judges an answer. true: *code is final. */
-static bool judge(struct asking *x, enum result *code)
+static bool notion_api_decide(struct asking *x, enum result *code)
 {
 	int status = x->n->status = x->http.status;
 	json_error_t e;
@@ -317,28 +318,28 @@ static bool judge(struct asking *x, enum result *code)
 		if (wait_as_told(x))
 			return false;
 	} else if (status == 409 || (is_lost(status) && !x->once)) {
-		if (again(x))
+		if (notion_api_again(x))
 			return false;
 	}
 	x->n->unknown = is_lost(status);
 	if (status >= 500 || status == 409 || status == 429)
-		*code = unreachable(x, arena_printf(x->arena, "status %d", status));
+		*code = notion_api_unreachable(x, arena_printf(x->arena, "status %d", status));
 	else
-		*code = refused(x);
+		*code = notion_api_refused(x);
 	return true;
 }
 
 /* No answer came. Shall we ask again? */
-static bool lost(struct asking *x, enum http_fate fate)
+static bool notion_api_lost(struct asking *x, enum http_fate fate)
 {
 	if (fate == HTTP_UNKNOWN)
 		x->n->unknown = true;
 	if (strstr(x->http.why, "certificate") || (x->n->unknown && x->once))
 		return false;
-	return again(x);
+	return notion_api_again(x);
 }
 
-static enum result ask(struct asking *x)
+static enum result notion_api_ask(struct asking *x)
 {
 	enum result code = SUCCESS;
 
@@ -348,12 +349,12 @@ static enum result ask(struct asking *x)
 		code = notion_renew(x->n);
 		if (code != SUCCESS)
 			return code;
-		fate = attempt(x);
+		fate = notion_api_attempt(x);
 		if (fate == HTTP_ANSWERED) {
-			if (judge(x, &code))
+			if (notion_api_decide(x, &code))
 				return code;
-		} else if (!lost(x, fate)) {
-			return unreachable(x, str_c(x->http.why));
+		} else if (!notion_api_lost(x, fate)) {
+			return notion_api_unreachable(x, str_c(x->http.why));
 		}
 	}
 }
@@ -376,7 +377,7 @@ enum result notion_ask(struct notion *n, const char *method, const char *target,
 
 	n->unknown = false;
 	n->status = 0; /* no answer yet */
-	code = ask(&x);
+	code = notion_api_ask(&x);
 	if (code == SUCCESS && out)
 		*out = x.got;
 	else

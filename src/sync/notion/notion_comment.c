@@ -56,7 +56,7 @@ struct search {
 	bool found;
 };
 
-static bool compare(void *ctx, const json_t *c)
+static bool notion_comment_compare(void *ctx, const json_t *c)
 {
 	struct search *s = ctx;
 
@@ -70,7 +70,7 @@ static enum result is_said(struct notion *n, struct str page, struct str text, b
 			   struct arena *a)
 {
 	struct search s = { n, text, a, false };
-	enum result code = each_comment(n, page, compare, &s, a);
+	enum result code = each_comment(n, page, notion_comment_compare, &s, a);
 
 	*found = s.found;
 	return code;
@@ -90,7 +90,7 @@ static enum result wait_for(struct notion *n, struct str page, struct str text, 
 	return code;
 }
 
-static enum result post(struct notion *n, struct str page, struct str text)
+static enum result notion_comment_post(struct notion *n, struct str page, struct str text)
 {
 	json_t *body = json_pack("{s:{s:s%},s:o}", "parent", "page_id", page.p, page.n, "rich_text",
 				 notion_rich(text));
@@ -108,7 +108,7 @@ enum result notion_comment(struct notion *n, struct str page, struct str text, b
 	if (again)
 		code = wait_for(n, page, text, &found, a);
 	for (int i = 0; code == SUCCESS && !found && i < ATTEMPTS; i++) {
-		code = post(n, page, text);
+		code = notion_comment_post(n, page, text);
 		if (code == SUCCESS || !n->unknown)
 			return code;
 		code = wait_for(n, page, text, &found, a);
@@ -214,7 +214,7 @@ static bool is_told(struct gather *g, struct str text)
 	return false;
 }
 
-static enum result note(struct gather *g, size_t i)
+static enum result notion_comment_note(struct gather *g, size_t i)
 {
 	g->known = with_id(g->known, g->ids.v[i], g->r->arena);
 	g->l->comment = g->known;
@@ -224,7 +224,7 @@ static enum result note(struct gather *g, size_t i)
 }
 
 /* Adds it to the task. A repeat after a kill is recognised by its request id. */
-static enum result add(struct gather *g, size_t i)
+static enum result notion_comment_add(struct gather *g, size_t i)
 {
 	struct round *r = g->r;
 	struct request rq = { .op = OP_COMMENT };
@@ -236,7 +236,7 @@ static enum result add(struct gather *g, size_t i)
 	if (code != SUCCESS)
 		return code;
 	if (is_told(g, text))
-		return note(g, i);
+		return notion_comment_note(g, i);
 	notion_change(r->n, g->l->task, "a comment from the page", STR(""));
 	r->n->done->comments++;
 	if (r->n->job->check)
@@ -250,7 +250,7 @@ static enum result add(struct gather *g, size_t i)
 	if (ans.code != SUCCESS)
 		notion_warn(r->n, arena_printf(r->arena, "a comment on the page of %.*s: %.*s",
 					       STRF(g->l->task), STRF(ans.message)));
-	return note(g, i);
+	return notion_comment_note(g, i);
 }
 
 enum result notion_comments(struct round *r, struct link *l)
@@ -260,6 +260,6 @@ enum result notion_comments(struct round *r, struct link *l)
 
 	for (size_t i = 0; code == SUCCESS && i < g.ids.n; i++)
 		if (str_trim(g.texts.v[i]).n)
-			code = add(&g, i);
+			code = notion_comment_add(&g, i);
 	return code;
 }

@@ -18,7 +18,7 @@ static struct str notion_named(const struct plan *p, enum deed d, struct arena *
 }
 
 /* Counts and names the changes of this task and its page. */
-static void tell(struct item *x)
+static void notion_item_tell(struct item *x)
 {
 	struct arena *a = x->r->arena;
 	struct str in = notion_named(&x->plan, D_PULL, a), out = notion_named(&x->plan, D_PUSH, a),
@@ -101,7 +101,7 @@ static enum result push_properties(struct item *x)
 	return code;
 }
 
-static enum result push(struct item *x)
+static enum result notion_item_push(struct item *x)
 {
 	enum result code = push_properties(x);
 
@@ -111,7 +111,7 @@ static enum result push(struct item *x)
 }
 
 /* Says on the page why its edits were taken back. A sync that was killed may have said it. */
-static enum result explain(struct item *x)
+static enum result notion_item_explain(struct item *x)
 {
 	struct arena *a = x->r->arena;
 	struct str text = arena_printf(a, "pawl took back an edit of this page.\n%.*s",
@@ -133,7 +133,7 @@ static enum result explain(struct item *x)
 
 /* The value of the page that this sync has dealt with. The answer to a PATCH may show a later edit of a person: the next
  * round must find that it differs from this value. */
-static struct str settled(const struct item *x, enum notion_field f)
+static struct str notion_item_settled(const struct item *x, enum notion_field f)
 {
 	if (!notion_is_pushed(x, f))
 		return x->before.v[f];
@@ -164,11 +164,11 @@ void notion_keep(struct item *x, enum notion_field f)
 	l->was.v[f] = was;
 	l->was.has[f] = true;
 	l->t.v[f] = x->tv.v[f];
-	l->p.v[f] = settled(x, f);
+	l->p.v[f] = notion_item_settled(x, f);
 	l->t.has[f] = l->p.has[f] = true;
 }
 
-static enum result remember(struct item *x)
+static enum result notion_item_remember(struct item *x)
 {
 	struct link *l = x->l;
 	bool loose = is_loose(x), any = l->saying.n || l->making.n || l->doing.id.n;
@@ -192,7 +192,7 @@ static enum result remember(struct item *x)
 	return notion_link_save(x->r->state, l);
 }
 
-static void merge(struct item *x)
+static void notion_item_merge(struct item *x)
 {
 	x->why = STR("");
 	notion_task_values(x);
@@ -203,7 +203,7 @@ static void merge(struct item *x)
 }
 
 /* An operation changes more than the status: the page follows. */
-static void follow(struct item *x)
+static void notion_item_follow(struct item *x)
 {
 	notion_task_values(x);
 	for (int f = 0; f < F_END; f++)
@@ -212,7 +212,7 @@ static void follow(struct item *x)
 			x->plan.deed[f] = D_PUSH;
 }
 
-static enum result apply(struct item *x)
+static enum result notion_item_apply(struct item *x)
 {
 	enum result code = notion_begin_pull(x);
 
@@ -224,14 +224,14 @@ static enum result apply(struct item *x)
 		x->n->later++;
 		return SUCCESS;
 	}
-	follow(x);
-	tell(x);
+	notion_item_follow(x);
+	notion_item_tell(x);
 	code = notion_begin_push(x);
 	if (code == SUCCESS)
-		code = explain(x);
+		code = notion_item_explain(x);
 	if (code == SUCCESS)
-		code = push(x);
-	return code == SUCCESS ? remember(x) : code;
+		code = notion_item_push(x);
+	return code == SUCCESS ? notion_item_remember(x) : code;
 }
 
 enum result notion_reconcile(struct round *r, const struct task *t, struct link *l, struct page *p)
@@ -254,13 +254,13 @@ enum result notion_reconcile(struct round *r, const struct task *t, struct link 
 		r->n->later += x.later;
 		return code;
 	}
-	merge(&x);
+	notion_item_merge(&x);
 	if (notion_is_pushed(&x, F_BODY) && !p->body_read) { /* nothing unseen is overwritten */
 		code = notion_body(r->n, p, r->arena);
-		merge(&x);
+		notion_item_merge(&x);
 	}
 	if (code == SUCCESS && !r->n->job->check)
-		return apply(&x);
-	tell(&x);
+		return notion_item_apply(&x);
+	notion_item_tell(&x);
 	return code;
 }

@@ -27,7 +27,7 @@ static int64_t within(const struct client *c, int64_t ms)
 	return ms < least ? least : ms > most ? most : ms;
 }
 
-static enum result call(struct item *x, const struct request *rq, struct answer *ans)
+static enum result notion_lock_call(struct item *x, const struct request *rq, struct answer *ans)
 {
 	enum result code = notion_queue(x->r, rq, ans);
 
@@ -56,7 +56,7 @@ static enum result acquire(struct item *x, int64_t ttl)
 	GIVE(&rq, description,
 	     arena_printf(a, "held on its page in Notion (Agent Run %s)",
 			  arena_cstr(a, x->p->is.v[F_RUN].n ? x->p->is.v[F_RUN] : STR("unknown"))));
-	code = call(x, &rq, &ans);
+	code = notion_lock_call(x, &rq, &ans);
 	if (code == SUCCESS && ans.code != SUCCESS) {
 		x->l->foreign = STR("");
 		x->later = ans.code == CONFLICT; /* somebody was faster */
@@ -65,7 +65,7 @@ static enum result acquire(struct item *x, int64_t ttl)
 	return code;
 }
 
-static enum result renew(struct item *x, int64_t ttl)
+static enum result notion_lock_renew(struct item *x, int64_t ttl)
 {
 	struct request rq = { .op = OP_HEARTBEAT };
 	struct answer ans;
@@ -74,11 +74,11 @@ static enum result renew(struct item *x, int64_t ttl)
 	GIVE(&rq, id, x->t->id);
 	GIVE(&rq, token, x->l->foreign);
 	GIVE(&rq, ttl, ttl);
-	code = call(x, &rq, &ans);
+	code = notion_lock_call(x, &rq, &ans);
 	return code == SUCCESS && ans.code == LOST_LOCK ? acquire(x, ttl) : code;
 }
 
-static enum result release(struct item *x)
+static enum result notion_lock_release(struct item *x)
 {
 	struct request rq = { .op = OP_LOCK_RELEASE };
 	struct answer ans;
@@ -86,7 +86,7 @@ static enum result release(struct item *x)
 
 	GIVE(&rq, id, x->t->id);
 	GIVE(&rq, token, x->l->foreign);
-	code = call(x, &rq, &ans);
+	code = notion_lock_call(x, &rq, &ans);
 	if (code != SUCCESS)
 		return code;
 	x->l->foreign = STR("");
@@ -115,7 +115,7 @@ enum result notion_lock(struct item *x)
 	if (check)
 		return SUCCESS;
 	if (x->foreign)
-		return mine ? renew(x, within(x->n->job->client, left))
+		return mine ? notion_lock_renew(x, within(x->n->job->client, left))
 			    : acquire(x, within(x->n->job->client, left));
-	return mine && !is_result(x) ? release(x) : SUCCESS;
+	return mine && !is_result(x) ? notion_lock_release(x) : SUCCESS;
 }

@@ -189,7 +189,7 @@ static enum result look_for(struct item *x, bool *found)
 }
 
 /* A sync that is killed before it notes the page leaves the values that the page was made with. */
-static enum result begin(struct item *x)
+static enum result notion_new_begin(struct item *x)
 {
 	struct link *l = x->l;
 
@@ -230,7 +230,7 @@ static enum result make_page(struct item *x)
 	enum result code = x->l->making.n ? look_for(x, &found) : SUCCESS;
 
 	for (int i = 0; code == SUCCESS && !found && i < ATTEMPTS; i++) {
-		code = begin(x);
+		code = notion_new_begin(x);
 		if (code != SUCCESS)
 			return code;
 		code = notion_make(x->n, &x->tv, up ? up->page : STR(""), STR(""), x->p,
@@ -262,7 +262,7 @@ static enum result link_page(struct item *x)
 }
 
 /* A page that a killed sync left may have older values: the merge needs to see them. */
-static enum result adopt(struct item *x)
+static enum result notion_new_adopt(struct item *x)
 {
 	notion_link_page(x->r->state, x->l, x->p->id);
 	notion_complete(x->r->state, x->l, x->t->id);
@@ -286,7 +286,7 @@ enum result notion_new_page(struct round *r, const struct task *t)
 	notion_task_values(&x);
 	code = make_page(&x);
 	if (code == SUCCESS)
-		code = unsure ? adopt(&x) : link_page(&x);
+		code = unsure ? notion_new_adopt(&x) : link_page(&x);
 	if (code != SUCCESS)
 		return code;
 	/* nobody can have written to it yet */

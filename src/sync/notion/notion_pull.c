@@ -125,7 +125,7 @@ static struct str reason_of(const struct item *x)
 }
 
 /* Calls the queue. If it refuses because the task has another version by now, the next round looks at it again. */
-static enum result call(struct item *x, const struct request *rq, struct answer *ans)
+static enum result notion_pull_call(struct item *x, const struct request *rq, struct answer *ans)
 {
 	enum result code = notion_queue(x->r, rq, ans);
 
@@ -141,7 +141,7 @@ static enum result call(struct item *x, const struct request *rq, struct answer 
 	return SUCCESS;
 }
 
-static void sign(const struct item *x, struct request *rq)
+static void notion_pull_sign(const struct item *x, struct request *rq)
 {
 	GIVE(rq, id, x->t->id);
 	GIVE(rq, if_version, x->t->version);
@@ -172,10 +172,10 @@ static enum result pull_fields(struct item *x)
 		}
 	if (!any)
 		return SUCCESS;
-	sign(x, &rq);
+	notion_pull_sign(x, &rq);
 	GIVE(&rq, reason, reason_of(x));
 	GIVE(&rq, request_id, notion_call_id(x, PART_FIELDS));
-	code = call(x, &rq, &ans);
+	code = notion_pull_call(x, &rq, &ans);
 	if (code == SUCCESS && ans.code != SUCCESS && !x->later)
 		send_back_all(x, &ans);
 	return code;
@@ -189,11 +189,11 @@ static enum result pull_parent(struct item *x)
 
 	if (x->plan.deed[F_PARENT] != D_PULL || x->later)
 		return SUCCESS;
-	sign(x, &rq);
+	notion_pull_sign(x, &rq);
 	GIVE(&rq, parent, x->p->is.v[F_PARENT]);
 	GIVE(&rq, reason, STR("edited in Notion"));
 	GIVE(&rq, request_id, notion_call_id(x, PART_PARENT));
-	code = call(x, &rq, &ans);
+	code = notion_pull_call(x, &rq, &ans);
 	if (code == SUCCESS && ans.code != SUCCESS && !x->later)
 		notion_send_back(x, F_PARENT, ans.message);
 	return code;
@@ -233,10 +233,10 @@ static enum result pull_status(struct item *x)
 	if (x->plan.deed[F_STATUS] != D_PULL || x->later)
 		return SUCCESS;
 	rq.op = notion_move(x->t->status, to, x->l->foreign.n > 0);
-	sign(x, &rq);
+	notion_pull_sign(x, &rq);
 	equip(x, rq.op, to, &rq);
 	GIVE(&rq, request_id, notion_call_id(x, PART_STATUS));
-	code = call(x, &rq, &ans);
+	code = notion_pull_call(x, &rq, &ans);
 	if (code == SUCCESS && ans.code != SUCCESS && !x->later)
 		notion_send_back(x, F_STATUS, ans.message);
 	return code;

@@ -62,7 +62,7 @@ static enum result forgive(struct round *r, enum result code, struct str what)
 /* --- the pages ----------------------------------------------------------------------------------------------- */
 
 /* The task is gone: its page says so, and is left alone from now on. */
-static enum result bury(struct round *r, struct link *l, struct page *p)
+static enum result notion_round_delete(struct round *r, struct link *l, struct page *p)
 {
 	struct values v = { .v[F_STATUS] = STR("Canceled") };
 	bool which[F_END] = { [F_STATUS] = true };
@@ -98,7 +98,7 @@ static enum result second_page(struct round *r, const struct task *t, struct pag
 }
 
 /* Finds the task of a page that has no link yet. */
-static enum result greet(struct round *r, struct page *p, struct link **l)
+static enum result notion_round_first_contact(struct round *r, struct page *p, struct link **l)
 {
 	const char *made = json_string_value(json_object_get(r->made, arena_cstr(r->arena, p->id)));
 	struct str id = made ? str_c(made) : str_trim(p->is.v[F_ID]);
@@ -156,12 +156,12 @@ static enum result handle_page(struct round *r, struct page *p)
 	if (l && l->gone)
 		revive(r, l);
 	if (!l || !l->task.n)
-		code = greet(r, p, &l);
+		code = notion_round_first_contact(r, p, &l);
 	if (code != SUCCESS || !l || !l->task.n)
 		return code;
 	t = notion_task(r, l->task);
 	if (!t)
-		return bury(r, l, p);
+		return notion_round_delete(r, l, p);
 	r->seen[t - r->tasks] = true;
 	l->touched = p->edited != l->edited;
 	return notion_reconcile(r, t, l, p);
@@ -178,14 +178,14 @@ struct scan {
 	bool incomplete;
 };
 
-static json_t *since(const char *what, int64_t ms, struct arena *a)
+static json_t *notion_round_since(const char *what, int64_t ms, struct arena *a)
 {
 	struct str text = when_text(a, ms);
 
 	return json_pack("{s:s,s:{s:s%}}", "timestamp", what, what, "on_or_after", text.p, text.n);
 }
 
-static json_t *question(struct scan *s)
+static json_t *notion_round_question(struct scan *s)
 {
 	struct round *r = s->r;
 	int64_t mark = notion_mark(r->state);
@@ -194,10 +194,11 @@ static json_t *question(struct scan *s)
 			      "direction", "ascending", "page_size", 100);
 
 	if (s->from)
-		json_array_append_new(all, since("created_time", s->from, r->arena));
+		json_array_append_new(all, notion_round_since("created_time", s->from, r->arena));
 	if (mark)
-		json_array_append_new(
-			all, since("last_edited_time", mark - MINUTE - r->n->settle_ms, r->arena));
+		json_array_append_new(all, notion_round_since("last_edited_time",
+							      mark - MINUTE - r->n->settle_ms,
+							      r->arena));
 	if (json_array_size(all))
 		json_object_set_new(o, "filter", json_pack("{s:O}", "and", all));
 	json_decref(all);
@@ -236,14 +237,14 @@ static enum result handle_all(struct scan *s, const json_t *results)
 }
 
 /* One answer of the query. */
-static enum result step(struct scan *s)
+static enum result notion_round_step(struct scan *s)
 {
 	struct round *r = s->r;
 	const char *next,
 		*target =
 			arena_printf(r->arena, "/v1/data_sources/%.*s/query", STRF(r->n->source)).p;
 	json_t *o;
-	enum result code = notion_ask(r->n, "POST", target, question(s), false, &o);
+	enum result code = notion_ask(r->n, "POST", target, notion_round_question(s), false, &o);
 
 	if (code != SUCCESS)
 		return code;
@@ -263,13 +264,13 @@ static enum result step(struct scan *s)
 }
 
 /* A query ends silently after 10,000 pages: the next one starts with the time of the last page. */
-static enum result scan(struct round *r)
+static enum result notion_round_scan(struct round *r)
 {
 	struct scan s = { .r = r, .done = json_object() };
 	enum result code;
 
 	do {
-		code = step(&s);
+		code = notion_round_step(&s);
 		if (code == SUCCESS && !s.cursor && s.incomplete && s.last <= s.from)
 			code = notion_fail(
 				r->n, MISCONFIGURED,
@@ -290,7 +291,7 @@ static bool has_changed(const struct round *r, const struct task *t, const struc
 	       (l->t.v[F_TOKEN].n && !lease_live(&t->lock, r->now));
 }
 
-static enum result visit(struct round *r, const struct task *t, struct link *l)
+static enum result notion_round_walk(struct round *r, const struct task *t, struct link *l)
 {
 	struct page p;
 	enum result code = notion_get(r->n, l->page, &p, r->arena);
@@ -335,7 +336,7 @@ static enum result handle_task(struct round *r, const struct task *t)
 	if (l && l->gone)
 		return l->version == t->version ? SUCCESS : look_again(r, t, l);
 	if (l && l->page.n)
-		return has_changed(r, t, l) ? visit(r, t, l) : SUCCESS;
+		return has_changed(r, t, l) ? notion_round_walk(r, t, l) : SUCCESS;
 	if (status_ended(t->status) || t->archived_at)
 		return SUCCESS;
 	return notion_new_page(r, t);
@@ -398,7 +399,7 @@ static enum result handle_one_removed(struct round *r, struct link *l)
 	enum result code = notion_get(r->n, l->page, &p, r->arena);
 
 	if (code == SUCCESS && !p.trashed)
-		return bury(r, l, &p);
+		return notion_round_delete(r, l, &p);
 	return code == SUCCESS || r->n->status == 404 ? bury_both(r, l) : code;
 }
 
@@ -473,7 +474,7 @@ enum result notion_round(struct notion *n, struct state *s)
 	r.made = json_object();
 	code = read_tasks(&r);
 	if (code == SUCCESS)
-		code = scan(&r);
+		code = notion_round_scan(&r);
 	if (code == SUCCESS)
 		code = handle_tasks(&r);
 	if (code == SUCCESS)

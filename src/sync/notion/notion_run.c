@@ -51,7 +51,7 @@ static enum result note_turn(struct notion *n)
 	return code;
 }
 
-static enum result rounds(struct notion *n)
+static enum result notion_run_rounds(struct notion *n)
 {
 	struct state *s;
 	enum result code = notion_state_open(n, &s);
@@ -68,7 +68,7 @@ static enum result rounds(struct notion *n)
 
 /* --- watching ---------------------------------------------------------------------------------------------- */
 
-static void tell(const struct notion *n)
+static void notion_run_tell(const struct notion *n)
 {
 	const struct sync_done *d = n->done;
 
@@ -91,8 +91,8 @@ static enum result watch_once(struct notion *n)
 	once.began_at = os_boot_ms();
 	code = notion_still_own(&once); /* another queue may have taken over */
 	if (code == SUCCESS)
-		code = rounds(&once);
-	tell(&once);
+		code = notion_run_rounds(&once);
+	notion_run_tell(&once);
 	n->next_at = once.next_at;
 	n->renewed_at = once.renewed_at;
 	n->done->changes = n->done->warnings = (struct strs){ 0 };
@@ -106,7 +106,7 @@ static enum result watch_once(struct notion *n)
 	return code;
 }
 
-static enum result watch(struct notion *n)
+static enum result notion_run_watch(struct notion *n)
 {
 	const struct sync_job *job = n->job;
 	enum result code = SUCCESS;
@@ -148,7 +148,7 @@ enum result notion_run(const struct sync_job *job, struct sync_done *out, struct
 	if (code == SUCCESS)
 		code = notion_own(&n);
 	if (code == SUCCESS)
-		code = job->watch && !job->check ? watch(&n) : rounds(&n);
+		code = job->watch && !job->check ? notion_run_watch(&n) : notion_run_rounds(&n);
 	if (code == SUCCESS)
 		code = notion_owned(&n);
 	clear_progress(&n);

@@ -227,7 +227,7 @@ static struct str id_of(struct notion *n, const json_t *o)
 	return notion_id(n->arena, str_c(id));
 }
 
-static enum result odd(struct notion *n, const char *what)
+static enum result notion_schema_odd(struct notion *n, const char *what)
 {
 	return notion_fail(n, API_ERROR,
 			   arena_printf(n->arena, "Notion's answer about %s cannot be read", what),
@@ -252,14 +252,15 @@ enum result notion_schema(struct notion *n, struct str database)
 	n->source = id_of(n, json_array_get(json_object_get(o, "data_sources"), 0));
 	json_decref(o);
 	if (!n->source.n || !n->bot.n)
-		return odd(n, "the database");
+		return notion_schema_odd(n, "the database");
 	target = arena_printf(n->arena, "/v1/data_sources/%.*s", STRF(n->source)).p;
 	code = notion_ask(n, "GET", target, NULL, false, &o);
 	if (code != SUCCESS)
 		return code;
 	s.properties = json_object_get(o, "properties");
 	s.add = json_object();
-	code = json_is_object(s.properties) ? check_all(&s, target) : odd(n, "the database");
+	code = json_is_object(s.properties) ? check_all(&s, target)
+					    : notion_schema_odd(n, "the database");
 	json_decref(s.add);
 	json_decref(o);
 	return code;

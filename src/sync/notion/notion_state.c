@@ -38,7 +38,7 @@ static const char *key_of(struct str id, char *room, size_t size)
 	return room;
 }
 
-static struct link *find(struct state *s, json_t *in, struct str id)
+static struct link *notion_state_find(struct state *s, json_t *in, struct str id)
 {
 	char room[ID_MAX + 1];
 	const json_t *at = json_object_get(in, key_of(id, room, sizeof(room)));
@@ -48,12 +48,12 @@ static struct link *find(struct state *s, json_t *in, struct str id)
 
 struct link *notion_link_of_task(struct state *s, struct str task)
 {
-	return find(s, s->of_task, task);
+	return notion_state_find(s, s->of_task, task);
 }
 
 struct link *notion_link_of_page(struct state *s, struct str page)
 {
-	return find(s, s->of_page, page);
+	return notion_state_find(s, s->of_page, page);
 }
 
 static void index_as(json_t *in, struct str id, size_t at)
@@ -218,7 +218,7 @@ static void get_doing(struct state *s, const json_t *o, struct doing *d)
 /* Another state, perhaps on another machine, was used since these values were recorded. A status that differs from them may
  * be a write of that sync, so it says nothing about people. For the fields of people an old value still tells which side
  * changed. */
-static void forget(struct state *s)
+static void notion_state_forget(struct state *s)
 {
 	for (size_t i = 0; i < s->count; i++)
 		for (int f = 0; f < F_END; f++) {
@@ -241,7 +241,7 @@ static void take_mark(struct state *s, const json_t *o)
 	if (json_object_get(o, "turn"))
 		s->turn = number_in(o, "turn");
 	if (json_is_true(json_object_get(o, "forget")))
-		forget(s);
+		notion_state_forget(s);
 }
 
 static void take_line(struct state *s, const json_t *o)
@@ -282,7 +282,7 @@ static void take_line(struct state *s, const json_t *o)
 	get_doing(s, o, &l->doing);
 }
 
-static enum result cannot(struct state *s, int r)
+static enum result notion_state_cannot(struct state *s, int r)
 {
 	return notion_fail(s->n, API_ERROR,
 			   arena_printf(s->n->arena, "cannot keep the state of the sync in %s: %s",
@@ -290,7 +290,7 @@ static enum result cannot(struct state *s, int r)
 			   STR("make room there, or set XDG_STATE_HOME to a folder of yours"));
 }
 
-static enum result append(struct state *s, json_t *o)
+static enum result notion_state_append(struct state *s, json_t *o)
 {
 	char *text = json_dumps(o, JSON_COMPACT);
 	struct str line = arena_printf(s->n->arena, "%s\n", text ? text : "");
@@ -299,7 +299,7 @@ static enum result append(struct state *s, json_t *o)
 	free(text);
 	json_decref(o);
 	s->lines++;
-	return r ? cannot(s, r) : SUCCESS;
+	return r ? notion_state_cannot(s, r) : SUCCESS;
 }
 
 enum result notion_link_save(struct state *s, struct link *l)
@@ -308,7 +308,7 @@ enum result notion_link_save(struct state *s, struct link *l)
 
 	/* texts of one task's arena would not last */
 	take_line(s, o);
-	return append(s, o);
+	return notion_state_append(s, o);
 }
 
 enum result notion_mark_set(struct state *s, int64_t edited)
@@ -316,7 +316,7 @@ enum result notion_mark_set(struct state *s, int64_t edited)
 	if (edited <= s->mark)
 		return SUCCESS;
 	s->mark = edited;
-	return append(s, json_pack("{s:I}", "mark", (json_int_t)edited));
+	return notion_state_append(s, json_pack("{s:I}", "mark", (json_int_t)edited));
 }
 
 enum result notion_talk_set(struct state *s, size_t place)
@@ -324,7 +324,7 @@ enum result notion_talk_set(struct state *s, size_t place)
 	if (place == (size_t)s->talk)
 		return SUCCESS;
 	s->talk = (int64_t)place;
-	return append(s, json_pack("{s:I}", "talk", (json_int_t)place));
+	return notion_state_append(s, json_pack("{s:I}", "talk", (json_int_t)place));
 }
 
 /* Each sync raises the fence of the lock @sync by one. */
@@ -339,7 +339,7 @@ static enum result take_turn(struct state *s)
 	if (s->turn && fence != s->turn + 1)
 		json_object_set_new(o, "forget", json_true());
 	take_mark(s, o);
-	return append(s, o);
+	return notion_state_append(s, o);
 }
 
 /* --- the file ---------------------------------------------------------------------------------------------------- */
@@ -396,7 +396,7 @@ static int open_file(struct state *s)
 }
 
 /* Writes the lines that count, if most of them do not. */
-static void tidy(struct state *s)
+static void notion_state_tidy(struct state *s)
 {
 	struct buf b = BUF_MAX(FILE_MAX);
 
@@ -417,7 +417,7 @@ static void tidy(struct state *s)
 	buf_free(&b);
 }
 
-static enum result busy(struct state *s)
+static enum result notion_state_busy(struct state *s)
 {
 	return notion_fail(
 		s->n, CONFLICT,
@@ -438,24 +438,24 @@ enum result notion_state_open(struct notion *n, struct state **out)
 	s->path = path_of(n, n->source);
 	if (!s->path) {
 		s->path = (char *)"a home folder";
-		return cannot(s, -ENOENT);
+		return notion_state_cannot(s, -ENOENT);
 	}
 	r = open_file(s);
 	if (r == -ETIMEDOUT)
-		return busy(s);
+		return notion_state_busy(s);
 	if (!r && s->fd >= 0)
 		r = fs_read_fd(n->arena, s->fd, FILE_MAX, &text);
 	if (!r)
 		read_lines(s, text);
 	if (!r && !n->job->check)
 		r = end_line(s->fd);
-	return r ? cannot(s, r) : take_turn(s);
+	return r ? notion_state_cannot(s, r) : take_turn(s);
 }
 
 void notion_state_close(struct state *s)
 {
 	if (s->fd >= 0) {
-		tidy(s);
+		notion_state_tidy(s);
 		close(s->fd);
 	}
 	json_decref(s->of_task);

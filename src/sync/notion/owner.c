@@ -26,7 +26,7 @@ static struct str mark_of(const struct notion *n)
 			.p);
 }
 
-static enum result judge(struct notion *n)
+static enum result notion_owner_decide(struct notion *n)
 {
 	if (!n->owner.n || (n->identity.n && str_eq(n->owner, mark_of(n))))
 		return SUCCESS;
@@ -67,7 +67,7 @@ enum result notion_owner_read(struct notion *n, const json_t *properties)
 				  str_n(json_string_value(text), json_string_length(text)));
 	n->owner = mark_in(n->owner_text);
 	code = know_queue(n);
-	return code == SUCCESS ? judge(n) : code;
+	return code == SUCCESS ? notion_owner_decide(n) : code;
 }
 
 static const char *target_of(const struct notion *n)
@@ -102,7 +102,7 @@ enum result notion_still_own(struct notion *n)
 
 enum result notion_own(struct notion *n)
 {
-	enum result code = judge(n);
+	enum result code = notion_owner_decide(n);
 
 	if (code != SUCCESS || n->owner.n || n->job->check || !n->identity.n)
 		return code;

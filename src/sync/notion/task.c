@@ -66,13 +66,13 @@ static bool is_held(const struct item *x)
 		 str_eq(lock->holder, x->n->job->client->self.agent));
 }
 
-static void set(struct item *x, enum notion_field f, struct str text)
+static void notion_task_set(struct item *x, enum notion_field f, struct str text)
 {
 	x->tv.v[f] = text;
 	x->tv.has[f] = x->n->known[f];
 }
 
-static struct str second(struct arena *a, int64_t ms)
+static struct str notion_task_second(struct arena *a, int64_t ms)
 {
 	return ms ? when_text(a, ms - ms % 1000) : STR("");
 }
@@ -84,9 +84,9 @@ static void set_parent(struct item *x)
 					       : NULL;
 
 	if (!x->t->parent.n)
-		set(x, F_PARENT, STR(""));
+		notion_task_set(x, F_PARENT, STR(""));
 	else if (up && up->page.n && !up->gone)
-		set(x, F_PARENT, up->task);
+		notion_task_set(x, F_PARENT, up->task);
 }
 
 void notion_task_values(struct item *x)
@@ -96,22 +96,24 @@ void notion_task_values(struct item *x)
 
 	x->tv = (struct values){ 0 };
 	x->held = is_held(x);
-	set(x, F_TITLE, t->title);
-	set(x, F_BODY, notion_body_hash(a, t->description));
-	set(x, F_STATUS, str_c(status_name(t->status)));
-	set(x, F_PRIORITY, arena_printf(a, "%lld", (long long)t->priority));
-	set(x, F_CLASS, str_c(class_name(t->class_rank)));
-	set(x, F_DUE, t->due ? when_date_iso(a, t->due) : STR(""));
+	notion_task_set(x, F_TITLE, t->title);
+	notion_task_set(x, F_BODY, notion_body_hash(a, t->description));
+	notion_task_set(x, F_STATUS, str_c(status_name(t->status)));
+	notion_task_set(x, F_PRIORITY, arena_printf(a, "%lld", (long long)t->priority));
+	notion_task_set(x, F_CLASS, str_c(class_name(t->class_rank)));
+	notion_task_set(x, F_DUE, t->due ? when_date_iso(a, t->due) : STR(""));
 	set_parent(x);
-	set(x, F_RUN, x->held ? notion_fit(t->run) : STR(""));
-	set(x, F_TOKEN, x->held ? arena_printf(a, "pawl:%lld", (long long)t->fence) : STR(""));
-	set(x, F_EXPIRES, x->held ? second(a, t->lock.expires_at) : STR(""));
+	notion_task_set(x, F_RUN, x->held ? notion_fit(t->run) : STR(""));
+	notion_task_set(x, F_TOKEN,
+			x->held ? arena_printf(a, "pawl:%lld", (long long)t->fence) : STR(""));
+	notion_task_set(x, F_EXPIRES,
+			x->held ? notion_task_second(a, t->lock.expires_at) : STR(""));
 	if (x->held && x->n->agent_user.n)
-		set(x, F_ASSIGNEE, x->n->agent_user);
-	set(x, F_REASON, notion_fit(t->blocker_reason));
-	set(x, F_ACTION, notion_fit(t->unblock_action));
-	set(x, F_SUMMARY, notion_fit(t->summary));
-	set(x, F_STARTED, second(a, t->started_at));
-	set(x, F_DONE, second(a, t->done_at));
-	set(x, F_ID, t->id);
+		notion_task_set(x, F_ASSIGNEE, x->n->agent_user);
+	notion_task_set(x, F_REASON, notion_fit(t->blocker_reason));
+	notion_task_set(x, F_ACTION, notion_fit(t->unblock_action));
+	notion_task_set(x, F_SUMMARY, notion_fit(t->summary));
+	notion_task_set(x, F_STARTED, notion_task_second(a, t->started_at));
+	notion_task_set(x, F_DONE, notion_task_second(a, t->done_at));
+	notion_task_set(x, F_ID, t->id);
 }

@@ -11,13 +11,13 @@
 #define LEASE_MS 180000 /* longer than RENEW_MS, a request and a Retry-After together */
 #define RENEW_MS 15000
 
-static enum result call(struct notion *n, const struct request *rq, struct answer *ans,
-			struct arena *a)
+static enum result notion_sync_lock_call(struct notion *n, const struct request *rq,
+					 struct answer *ans, struct arena *a)
 {
 	return client_call_in(n->job->client, rq, ans, a);
 }
 
-static int64_t lease(const struct notion *n)
+static int64_t notion_sync_lock_lease(const struct notion *n)
 {
 	const struct settings *s = &n->job->client->conn.settings;
 	int64_t ms = LEASE_MS, least = settings_number(s, "lease.min"),
@@ -34,7 +34,7 @@ static void break_dead(struct notion *n, struct arena *a)
 	const struct lock *l;
 
 	GIVE(&look, id, LOCK_ID);
-	if (call(n, &look, &ans, a) != SUCCESS || !ans.task)
+	if (notion_sync_lock_call(n, &look, &ans, a) != SUCCESS || !ans.task)
 		return;
 	l = &ans.task->lock;
 	if (!lease_live(l, ans.now) ||
@@ -42,10 +42,10 @@ static void break_dead(struct notion *n, struct arena *a)
 		return;
 	GIVE(&cut, id, LOCK_ID);
 	GIVE(&cut, reason, STR("its process is dead"));
-	(void)call(n, &cut, &ans, a);
+	(void)notion_sync_lock_call(n, &cut, &ans, a);
 }
 
-static enum result failed(struct notion *n, const struct answer *ans)
+static enum result notion_sync_lock_failed(struct notion *n, const struct answer *ans)
 {
 	enum result code = ans->code == LOST_LOCK ? CONFLICT : ans->code;
 
@@ -68,15 +68,15 @@ enum result notion_turn(struct notion *n)
 	n->turn = token_make(n->arena);
 	GIVE(&rq, id, LOCK_ID);
 	GIVE(&rq, new_token, n->turn);
-	GIVE(&rq, ttl, lease(n));
+	GIVE(&rq, ttl, notion_sync_lock_lease(n));
 	GIVE(&rq, operation, STR("sync"));
 	GIVE(&rq, pid, getpid());
 	GIVE(&rq, pid_start, os_process_start(getpid()));
 	GIVE(&rq, boot_id, proc_here(&a));
 	GIVE(&rq, queue_id, token_make(&a)); /* the state file belongs to the queue's id */
-	code = call(n, &rq, &ans, &a);
+	code = notion_sync_lock_call(n, &rq, &ans, &a);
 	if (code != SUCCESS) {
-		code = failed(n, &ans);
+		code = notion_sync_lock_failed(n, &ans);
 		n->turn = STR("");
 	} else {
 		n->fence = ans.lock ? ans.lock->fence : 0;
@@ -100,10 +100,10 @@ enum result notion_renew(struct notion *n)
 		return SUCCESS;
 	GIVE(&rq, id, LOCK_ID);
 	GIVE(&rq, token, n->turn);
-	GIVE(&rq, ttl, lease(n));
-	code = call(n, &rq, &ans, &a);
+	GIVE(&rq, ttl, notion_sync_lock_lease(n));
+	code = notion_sync_lock_call(n, &rq, &ans, &a);
 	if (code != SUCCESS)
-		code = failed(n, &ans);
+		code = notion_sync_lock_failed(n, &ans);
 	else
 		n->renewed_at = os_boot_ms();
 	arena_free(&a);
@@ -120,6 +120,6 @@ void notion_leave(struct notion *n)
 		return;
 	GIVE(&rq, id, LOCK_ID);
 	GIVE(&rq, token, n->turn);
-	(void)call(n, &rq, &ans, &a);
+	(void)notion_sync_lock_call(n, &rq, &ans, &a);
 	arena_free(&a);
 }
