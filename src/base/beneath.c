@@ -24,7 +24,7 @@ static bool is_link(int dir, const char *name)
 	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
 }
 
-static int step(int dir, const char *name)
+static int beneath_step(int dir, const char *name)
 {
 	int fd = openat(dir, name, STEP);
 	int error = errno;
@@ -35,7 +35,7 @@ static int step(int dir, const char *name)
 }
 
 /* Takes the first component off PATH. */
-static int cut(const char **path, char name[NAME_MAX + 1])
+static int beneath_cut(const char **path, char name[NAME_MAX + 1])
 {
 	size_t n = strcspn(*path, "/");
 
@@ -63,19 +63,19 @@ static void last_close(struct last *l)
 
 static int last_find(struct last *l, int dir, const char *path)
 {
-	int r = *path == '/' ? -EXDEV : *path ? cut(&path, l->name) : -ENOENT;
+	int r = *path == '/' ? -EXDEV : *path ? beneath_cut(&path, l->name) : -ENOENT;
 
 	l->dir = dir;
 	l->owned = false;
 	while (!r && *path) {
-		int next = step(l->dir, l->name);
+		int next = beneath_step(l->dir, l->name);
 
 		last_close(l);
 		if (next < 0)
 			return next;
 		l->dir = next;
 		l->owned = true;
-		r = cut(&path, l->name);
+		r = beneath_cut(&path, l->name);
 	}
 	if (r)
 		last_close(l);

@@ -233,7 +233,7 @@ static struct str last_part(struct str path)
 	return str_n(path.p + i, path.n - i);
 }
 
-static int replace(const char *path, struct str data, mode_t mode, const struct stat *like)
+static int fs_replace(const char *path, struct str data, mode_t mode, const struct stat *like)
 {
 	struct arena a = { 0 };
 	struct str name = last_part(str_c(path));
@@ -254,12 +254,13 @@ static int replace(const char *path, struct str data, mode_t mode, const struct 
 
 int fs_write_atomic(const char *path, struct str data, mode_t mode)
 {
-	return replace(path, data, mode, NULL);
+	return fs_replace(path, data, mode, NULL);
 }
 
 int fs_write_like(const char *path, struct str data, const struct stat *like)
 {
-	return replace(path, data, 0600, like); /* nobody else reads it before it has its owner */
+	return fs_replace(path, data, 0600,
+			  like); /* nobody else reads it before it has its owner */
 }
 
 /* Looks at the path only after mkdir has failed: another process may just have made the folder. */

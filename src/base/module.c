@@ -148,7 +148,7 @@ static bool only_ours(const char *file, char *why, size_t room)
 
 /* --- loading ---------------------------------------------------------------------------------------- */
 
-static int load(const char *path, const struct module **out, char *why, size_t room)
+static int module_load_file(const char *path, const struct module **out, char *why, size_t room)
 {
 	/* a module is linked so that it is bound here; libpq alone has twenty libraries, most of which are never called */
 	void *so = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
@@ -183,7 +183,7 @@ static int load_checked(const char *path, const struct module **out, char *why, 
 		snprintf(why, room, "%s: %s", path, strerror(errno));
 		return -1;
 	}
-	return only_ours(real, why, room) ? load(real, out, why, room) : -1;
+	return only_ours(real, why, room) ? module_load_file(real, out, why, room) : -1;
 }
 
 int module_load(const char *kind, struct str name, const struct module **out, char *why,

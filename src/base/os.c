@@ -200,7 +200,7 @@ static int64_t start_field(struct str stat)
 
 /* There is no file: the process does not exist, or /proc hides it (hidepid), or there is no
  * /proc. */
-static int64_t missing(int64_t pid)
+static int64_t os_missing(int64_t pid)
 {
 	if (access("/proc/self/stat", R_OK))
 		return -ENOSYS;
@@ -230,7 +230,7 @@ int64_t os_process_start(int64_t pid)
 	if (r == 0)
 		r = start_field(stat);
 	else if (r == -ENOENT || r == -ESRCH)
-		r = missing(pid);
+		r = os_missing(pid);
 	arena_free(&a);
 	return r > 0 ? machine_ticks(r) : r;
 }

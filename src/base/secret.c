@@ -68,7 +68,7 @@ bool token_valid(struct str token)
 	return true;
 }
 
-static struct str sha256(struct arena *a, struct str bytes)
+static struct str secret_sha256(struct arena *a, struct str bytes)
 {
 	unsigned char *hash = arena_alloc(a, HASH_LEN);
 
@@ -85,14 +85,14 @@ struct str token_hash(struct arena *a, struct str token)
 	for (size_t i = 0; i < token.n; i++)
 		if (low[i] >= 'A' && low[i] <= 'Z')
 			low[i] = (char)(low[i] + 32);
-	hash = sha256(a, str_n(low, token.n));
+	hash = secret_sha256(a, str_n(low, token.n));
 	sodium_memzero(low, token.n);
 	return hash;
 }
 
 struct str hash_hex(struct arena *a, struct str bytes)
 {
-	struct str hash = sha256(a, bytes);
+	struct str hash = secret_sha256(a, bytes);
 	char *hex = arena_alloc(a, 2 * HASH_LEN + 1);
 
 	sodium_bin2hex(hex, 2 * HASH_LEN + 1, (const unsigned char *)hash.p, hash.n);

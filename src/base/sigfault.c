@@ -23,7 +23,7 @@ static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
 static struct sigaction before;
 static uintptr_t page;
 
-static struct bus *find(uintptr_t at)
+static struct bus *sigbus_find(uintptr_t at)
 {
 	for (struct bus *b = table; b < table + ROOM; b++) {
 		uintptr_t start = b->at;
@@ -34,7 +34,7 @@ static struct bus *find(uintptr_t at)
 	return NULL;
 }
 
-static bool mend(struct bus *b, uintptr_t at)
+static bool sigbus_repair(struct bus *b, uintptr_t at)
 {
 	void *from = (void *)(at & ~(page - 1)); /* NOLINT: an address from the kernel */
 
@@ -63,9 +63,9 @@ static void pass_on(int number, siginfo_t *info, void *context)
 static void on_bus(int number, siginfo_t *info, void *context)
 {
 	int err = errno;
-	struct bus *b = info->si_code > 0 ? find((uintptr_t)info->si_addr) : NULL;
+	struct bus *b = info->si_code > 0 ? sigbus_find((uintptr_t)info->si_addr) : NULL;
 
-	if (!b || !mend(b, (uintptr_t)info->si_addr))
+	if (!b || !sigbus_repair(b, (uintptr_t)info->si_addr))
 		pass_on(number, info, context);
 	errno = err;
 }

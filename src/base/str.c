@@ -1,6 +1,6 @@
 #include "base/str.h"
 
-static char lower(char c)
+static char str_lower(char c)
 {
 	return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
 }
@@ -18,7 +18,7 @@ bool str_eq_nocase(struct str a, struct str b)
 	if (a.n != b.n)
 		return false;
 	for (size_t i = 0; i < a.n; i++)
-		if (lower(a.p[i]) != lower(b.p[i]))
+		if (str_lower(a.p[i]) != str_lower(b.p[i]))
 			return false;
 	return true;
 }
@@ -43,16 +43,16 @@ bool str_has_nocase(struct str s, struct str part)
 	return false;
 }
 
-static bool blank(char c)
+static bool str_blank(char c)
 {
 	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
 struct str str_trim(struct str s)
 {
-	while (s.n && blank(s.p[0]))
+	while (s.n && str_blank(s.p[0]))
 		s.p++, s.n--;
-	while (s.n && blank(s.p[s.n - 1]))
+	while (s.n && str_blank(s.p[s.n - 1]))
 		s.n--;
 	return s;
 }

@@ -9,7 +9,7 @@ struct range {
 /* The locale may be "C", in which libc's functions know only ASCII. So this file does it by
  * hand. */
 
-static bool continues(struct str s, size_t i)
+static bool text_continues(struct str s, size_t i)
 {
 	return i < s.n && ((uint8_t)s.p[i] & 0xc0) == 0x80;
 }
@@ -31,7 +31,7 @@ size_t text_char(struct str s, uint32_t *out)
 	n = c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4;
 	v = c & (0x7fu >> n);
 	for (size_t i = 1; i < n; i++) {
-		if (!continues(s, i))
+		if (!text_continues(s, i))
 			return 0;
 		v = v << 6 | ((uint8_t)s.p[i] & 0x3f);
 	}
@@ -41,7 +41,7 @@ size_t text_char(struct str s, uint32_t *out)
 	return n;
 }
 
-static struct str skip(struct str s, size_t n)
+static struct str text_skip(struct str s, size_t n)
 {
 	return str_n(s.p + n, s.n - n);
 }
@@ -82,18 +82,18 @@ bool text_valid(struct str s)
 		size_t n;
 
 		if (s.n >= 8 && plain_ascii(s.p)) {
-			s = skip(s, 8);
+			s = text_skip(s, 8);
 			continue;
 		}
 		if (*s.p && (uint8_t)*s.p < 0x80) { /* mostly the last bytes of a text */
-			s = skip(s, 1);
+			s = text_skip(s, 1);
 			continue;
 		}
 		n = text_char(s, &c);
 
 		if (!n || !c)
 			return false;
-		s = skip(s, n);
+		s = text_skip(s, n);
 	}
 	return true;
 }
@@ -143,7 +143,7 @@ void text_visible(struct buf *b, struct str s, bool lines)
 
 		if (n) {
 			buf_add(b, s.p, n);
-			s = skip(s, n);
+			s = text_skip(s, n);
 			continue;
 		}
 		n = text_char(s, &c);
@@ -155,7 +155,7 @@ void text_visible(struct buf *b, struct str s, bool lines)
 		} else {
 			buf_addf(b, c < 0x80 ? "\\x%02x" : "\\u{%x}", c);
 		}
-		s = skip(s, n);
+		s = text_skip(s, n);
 	}
 }
 
@@ -191,18 +191,18 @@ size_t text_width(struct str s)
 {
 	size_t width = 0, n;
 
-	for (; s.n; s = skip(s, n))
+	for (; s.n; s = text_skip(s, n))
 		width += width_at(s, &n);
 	return width;
 }
 
 /* The longest prefix that fits, including the accents of its last character. */
-static struct str fitting(struct str s, size_t columns)
+static struct str text_fitting(struct str s, size_t columns)
 {
 	size_t at = 0, width = 0, n;
 
 	while (at < s.n) {
-		width += width_at(skip(s, at), &n);
+		width += width_at(text_skip(s, at), &n);
 		if (width > columns)
 			break;
 		at += n;
@@ -212,13 +212,13 @@ static struct str fitting(struct str s, size_t columns)
 
 struct str text_cut(struct arena *a, struct str s, size_t columns)
 {
-	struct str head = fitting(s, columns);
+	struct str head = text_fitting(s, columns);
 
 	if (head.n == s.n)
 		return arena_str(a, s);
 	if (columns == 0)
 		return STR("");
-	head = fitting(s, columns - 1);
+	head = text_fitting(s, columns - 1);
 	return arena_printf(a, "%.*s…", STRF(head));
 }
 
@@ -235,7 +235,7 @@ struct str text_quote(struct arena *a, struct str line)
 
 #define WORD_MAX 64
 
-static char low(char c)
+static char text_low(char c)
 {
 	return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
 }
@@ -262,11 +262,12 @@ static size_t distance(struct str a, struct str b)
 		now = spare;
 		now[0] = i;
 		for (size_t j = 1; j <= b.n; j++) {
-			char x = low(a.p[i - 1]), y = low(b.p[j - 1]);
+			char x = text_low(a.p[i - 1]), y = text_low(b.p[j - 1]);
 
 			now[j] = least_of(last[j - 1] + (x != y),
 					  least_of(last[j], now[j - 1]) + 1);
-			if (i > 1 && j > 1 && x == low(b.p[j - 2]) && y == low(a.p[i - 2]))
+			if (i > 1 && j > 1 && x == text_low(b.p[j - 2]) &&
+			    y == text_low(a.p[i - 2]))
 				now[j] = least_of(now[j], before[j - 2] + 1);
 		}
 	}

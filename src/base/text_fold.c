@@ -8,7 +8,7 @@
 #define GROWTH 3
 
 /* Writes the folded form of a character of n bytes to `p`. 0: it is the character itself. */
-static size_t fold(char *p, uint32_t c, size_t n)
+static size_t text_fold_char(char *p, uint32_t c, size_t n)
 {
 	utf8proc_int32_t folded[FOLDED_MAX];
 	utf8proc_uint8_t form[4 * FOLDED_MAX];
@@ -36,7 +36,7 @@ struct str text_fold(struct arena *a, struct str s)
 
 		if (c < 0x80) {
 			*p++ = (char)(c >= 'A' && c <= 'Z' ? c + 32 : c);
-		} else if (n && (folded = fold(p, c, n))) {
+		} else if (n && (folded = text_fold_char(p, c, n))) {
 			p += folded;
 		} else {
 			n = n ? n : 1; /* not UTF-8: the byte stays */

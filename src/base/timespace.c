@@ -35,7 +35,7 @@ void timespace_forget(void)
 	state = NOT_READ;
 }
 
-static struct str space(struct arena *a, const char *link)
+static struct str timespace_space(struct arena *a, const char *link)
 {
 	char name[64];
 	ssize_t n = readlink(link, name, sizeof(name));
@@ -79,12 +79,12 @@ static bool read_offset(struct arena *a, int64_t *out)
 static bool find_offset(int64_t *out)
 {
 	struct arena a = { 0 };
-	struct str own = space(&a, "/proc/self/ns/time");
+	struct str own = timespace_space(&a, "/proc/self/ns/time");
 	bool known = true;
 
 	*out = 0;
 	if (own.n && !str_is(own, FIRST_SPACE))
-		known = str_eq(own, space(&a, "/proc/self/ns/time_for_children")) &&
+		known = str_eq(own, timespace_space(&a, "/proc/self/ns/time_for_children")) &&
 			read_offset(&a, out);
 	arena_free(&a);
 	return known;
@@ -96,7 +96,7 @@ static void watch_forks(void)
 	pthread_atfork(NULL, NULL, timespace_forget);
 }
 
-static int settle(void)
+static int timespace_settle(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	int64_t found;
@@ -113,11 +113,11 @@ static int settle(void)
 
 int64_t timespace_offset(void)
 {
-	return settle() == KNOWN ? offset : 0;
+	return timespace_settle() == KNOWN ? offset : 0;
 }
 
 bool timespace_known(void)
 {
-	return settle() == KNOWN;
+	return timespace_settle() == KNOWN;
 }
 #endif

@@ -309,7 +309,7 @@ static bool take_decimal(struct str *s, int64_t *whole, int64_t *nano)
 }
 
 /* Rounds up, so that a short time never becomes 0, which means "none". */
-static bool scale(int64_t whole, int64_t nano, int64_t unit, int64_t *ms)
+static bool when_scale(int64_t whole, int64_t nano, int64_t unit, int64_t *ms)
 {
 	const int64_t billion = 1000000000;
 	int64_t part = (nano * unit + billion - 1) / billion;
@@ -334,7 +334,7 @@ bool duration_parse(struct str text, int64_t *ms)
 			unit = SECOND;
 		}
 		/* units must descend: "30m1m" is more likely a mistake */
-		if (unit >= last || !scale(whole, nano, unit, &part))
+		if (unit >= last || !when_scale(whole, nano, unit, &part))
 			return false;
 		sum += part;
 		if (sum > DURATION_MAX)

@@ -31,7 +31,7 @@ static bool word_is(struct str word, const char *name)
 }
 
 /* Moves by days or months; the 31st of a shorter month is its last day. */
-static void move(struct tm *day, int days, int months)
+static void when_words_move(struct tm *day, int days, int months)
 {
 	static const int lengths[] = { 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
 	int months_in = day->tm_year * 12 + day->tm_mon + months, year, last;
@@ -61,7 +61,7 @@ static bool take_weekday(struct str word, struct tm *day)
 	for (int i = 0; i < 7; i++)
 		if (word_is(word, names[i]) ||
 		    (word.n == 3 && str_eq_nocase(word, str_n(names[i], 3)))) {
-			move(day, (i - day->tm_wday + 6) % 7 + 1, 0);
+			when_words_move(day, (i - day->tm_wday + 6) % 7 + 1, 0);
 			return true;
 		}
 	return false;
@@ -76,7 +76,7 @@ static bool take_day(struct str word, struct tm *day)
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		if (word_is(word, names[i].name)) {
-			move(day, names[i].days, 0);
+			when_words_move(day, names[i].days, 0);
 			return true;
 		}
 	return take_weekday(word, day);
@@ -145,7 +145,7 @@ static enum found take_span(struct str text, int sign, struct said *out, int64_t
 	*ms = sign * n * unit->ms;
 	if (unit->ms)
 		return MOMENT;
-	move(&out->day, sign * (int)n * unit->days, sign * (int)n * unit->months);
+	when_words_move(&out->day, sign * (int)n * unit->days, sign * (int)n * unit->months);
 	return WHOLE_DAY;
 }
 

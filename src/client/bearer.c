@@ -151,7 +151,7 @@ static int write_json(const char *path, json_t *o)
 	return r;
 }
 
-static int save(const char *dir, const struct bearers *list, struct arena *a)
+static int bearer_save(const char *dir, const struct bearers *list, struct arena *a)
 {
 	json_t *all = json_array();
 
@@ -178,7 +178,7 @@ static int lock_dir(const char *dir, struct arena *a)
 	return r;
 }
 
-static struct bearer *named(const struct bearers *list, struct str name)
+static struct bearer *bearer_named(const struct bearers *list, struct str name)
 {
 	for (size_t i = 0; i < list->n; i++)
 		if (str_eq(list->v[i].name, name))
@@ -201,7 +201,7 @@ static int add_locked(const char *dir, const struct bearer *b, struct str *secre
 
 	if (r)
 		return r;
-	if (named(&list, b->name))
+	if (bearer_named(&list, b->name))
 		return -EEXIST;
 	if (list.n >= BEARERS_MAX)
 		return -ENOSPC;
@@ -210,7 +210,7 @@ static int add_locked(const char *dir, const struct bearer *b, struct str *secre
 		more.v[i] = list.v[i];
 	more.v[list.n] = *b;
 	*secret = bearer_make(&more.v[list.n], a);
-	return save(dir, &more, a);
+	return bearer_save(dir, &more, a);
 }
 
 int bearer_add(const char *dir, const struct bearer *b, struct str *secret, struct arena *a)
@@ -233,12 +233,12 @@ int bearer_remove(const char *dir, struct str name, struct arena *a)
 	if (fd < 0)
 		return fd;
 	r = bearer_load(dir, &list, a);
-	b = r ? NULL : named(&list, name);
+	b = r ? NULL : bearer_named(&list, name);
 	if (!r && !b)
 		r = -ENOENT;
 	if (!r) {
 		*b = list.v[--list.n];
-		r = save(dir, &list, a);
+		r = bearer_save(dir, &list, a);
 	}
 	close(fd);
 	return r;

@@ -76,7 +76,7 @@ static bool is_letter(char c)
 }
 
 /* Does it begin with the whole word, in any case? "zed-editor" does with "zed", "zedd" does not. */
-static bool begins(struct str name, struct str word)
+static bool caller_begins(struct str name, struct str word)
 {
 	return name.n >= word.n && str_eq_nocase(str_n(name.p, word.n), word) &&
 	       (name.n == word.n || !is_letter(name.p[word.n]));
@@ -86,7 +86,7 @@ static bool begins(struct str name, struct str word)
 static struct str caller_of_client(struct str name)
 {
 	for (size_t i = 0; i < sizeof(clients) / sizeof(*clients); i++)
-		if (begins(name, str_c(clients[i].begins)))
+		if (caller_begins(name, str_c(clients[i].begins)))
 			return str_c(clients[i].name);
 	return STR("");
 }
@@ -147,7 +147,7 @@ static struct str find_who(struct str client, struct str *why, struct arena *a)
 /* --- the whole name ------------------------------------------------------------------------- */
 
 /* The name of a folder can have any byte; in a name of an agent it must not look like something else. */
-static struct str plain(struct str name, struct arena *a)
+static struct str caller_plain(struct str name, struct arena *a)
 {
 	char *p = arena_cstr(a, name);
 
@@ -166,7 +166,7 @@ struct caller caller_find(struct str client, struct str host, const char *worktr
 	if (!worktree || !text_valid(str_c(worktree)))
 		return id;
 	long_name = arena_printf(a, "%.*s/%s", STRF(id.name),
-				 arena_cstr(a, plain(str_c(worktree), a)));
+				 arena_cstr(a, caller_plain(str_c(worktree), a)));
 	if (long_name.n <= NAME_MAX_BYTES)
 		id.name = long_name;
 	return id;
@@ -197,7 +197,7 @@ static struct str as_run(struct str id, struct arena *a)
 	return caller_good_name(id) ? id : hash_hex(a, id);
 }
 
-static bool has(struct strs list, struct str s)
+static bool caller_has(struct strs list, struct str s)
 {
 	for (size_t i = 0; i < list.n; i++)
 		if (str_eq(list.v[i], s))
@@ -205,7 +205,7 @@ static bool has(struct strs list, struct str s)
 	return false;
 }
 
-static struct str join(struct strs list, const char *between, struct arena *a)
+static struct str caller_join(struct strs list, const char *between, struct arena *a)
 {
 	struct str out = list.n ? list.v[0] : STR("");
 
@@ -224,17 +224,17 @@ struct caller_run caller_run_find(struct str told, struct arena *a)
 	for (size_t i = 0; i < SESSIONS; i++) {
 		struct str id = str_c(getenv(session_variables[i]));
 
-		if (!id.n || has(ids, id))
+		if (!id.n || caller_has(ids, id))
 			continue;
 		ids = arena_append(a, ids, id);
 		names = arena_append(a, names, str_c(session_variables[i]));
 	}
-	if (told.n && !has(ids, told)) {
+	if (told.n && !caller_has(ids, told)) {
 		run.name = as_run(told, a);
 		run.why = STR("the client named its session in this call");
 	} else if (ids.n) {
-		run.name = as_run(join(ids, "+", a), a);
-		run.why = arena_printf(a, "%s %s it", arena_cstr(a, join(names, " and ", a)),
+		run.name = as_run(caller_join(ids, "+", a), a);
+		run.why = arena_printf(a, "%s %s it", arena_cstr(a, caller_join(names, " and ", a)),
 				       names.n == 1 ? "names" : "name");
 	} else {
 		run.made = false;

@@ -122,7 +122,7 @@ static struct str without_wrappers(struct str uri)
 	return uri;
 }
 
-static bool relative(struct str text)
+static bool client_relative(struct str text)
 {
 	struct uri u;
 
@@ -161,7 +161,8 @@ static struct str resolve_as(struct str text, const char *base, bool ours, struc
 }
 
 /* The same, also for a git repository. The name of a remote stays. */
-static struct str resolve(const struct client *c, struct str text, const char *base, bool ours)
+static struct str client_resolve(const struct client *c, struct str text, const char *base,
+				 bool ours)
 {
 	return trust_git_uri(resolve_as(text, base, ours, c->arena), base, c->conn.config.opt.dir,
 			     c->arena);
@@ -174,15 +175,15 @@ static enum result configured_uri(struct client *c, struct answer *ans)
 
 	if (from_file(v->origin, c->conn.settings.queue_file))
 		base = arena_cstr(c->arena, fs_dirname(str_c(c->conn.place.pawl_dir)));
-	else if (from_file(v->origin, c->conn.settings.user_file) && relative(v->value))
+	else if (from_file(v->origin, c->conn.settings.user_file) && client_relative(v->value))
 		/* A relative path would name a different queue in every folder. */
 		return answer_fail(ans, MISCONFIGURED,
 				   arena_printf(c->arena,
 						"%.*s: the path in store = %.*s must begin with /",
 						STRF(v->origin), STRF(v->value)),
 				   STR(""));
-	c->conn.config.uri = resolve(c, v->value, base,
-				     !from_file(v->origin, c->conn.settings.queue_file));
+	c->conn.config.uri = client_resolve(c, v->value, base,
+					    !from_file(v->origin, c->conn.settings.queue_file));
 	return SUCCESS;
 }
 
@@ -199,7 +200,7 @@ static struct str default_uri(const char *pawl_dir, struct arena *a)
 static enum result find_store(struct client *c, struct answer *ans)
 {
 	if (c->said.store.n)
-		c->conn.config.uri = resolve(c, c->said.store, c->conn.config.opt.dir, true);
+		c->conn.config.uri = client_resolve(c, c->said.store, c->conn.config.opt.dir, true);
 	else if (settings_get(&c->conn.settings, "store")->value.n)
 		return configured_uri(c, ans);
 	else
@@ -213,11 +214,11 @@ static struct str config_uri(const struct client *c)
 
 	if (!store.n || !c->conn.place.pawl_dir)
 		return default_uri(c->conn.place.pawl_dir, c->arena);
-	return resolve(c, store, arena_cstr(c->arena, fs_dirname(str_c(c->conn.place.pawl_dir))),
-		       true);
+	return client_resolve(
+		c, store, arena_cstr(c->arena, fs_dirname(str_c(c->conn.place.pawl_dir))), true);
 }
 
-static void judge(const struct client *c, struct str uri, struct trust *t)
+static void client_decide(const struct client *c, struct str uri, struct trust *t)
 {
 	trust_judge(t, &c->conn.place, &c->conn.settings, uri, c->conn.config.opt.dir, c->arena);
 	t->agent = c->self.for_agent;
@@ -225,7 +226,7 @@ static void judge(const struct client *c, struct str uri, struct trust *t)
 
 void client_judge(const struct client *c, struct trust *t)
 {
-	judge(c, config_uri(c), t);
+	client_decide(c, config_uri(c), t);
 }
 
 /* Did the user name the store, and not the queue's config? */
@@ -240,7 +241,7 @@ static bool store_said(const struct client *c)
 static void judge_store(struct client *c)
 {
 	if (!store_said(c))
-		judge(c, c->conn.config.uri, &c->conn.trust);
+		client_decide(c, c->conn.config.uri, &c->conn.trust);
 	else
 		c->conn.trust = (struct trust){ .state = TRUST_SAID };
 	c->conn.trust.uri = c->conn.config.uri;
@@ -466,7 +467,7 @@ static enum result no_status_to_write(struct answer *ans)
 }
 
 /* Adds the settings to the configuration of the queue. */
-static struct queue_config configure(struct client *c)
+static struct queue_config client_configure(struct client *c)
 {
 	const struct settings *s = &c->conn.settings;
 	struct queue_config config = c->conn.config;
@@ -520,7 +521,7 @@ static enum result not_committed(struct client *c, struct answer *ans)
 
 static enum result open_queue(struct client *c, enum store_mode mode, struct answer *ans)
 {
-	struct queue_config config = configure(c);
+	struct queue_config config = client_configure(c);
 	struct queue *q;
 	enum result r;
 

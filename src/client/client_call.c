@@ -16,7 +16,7 @@
 
 #define TAKE_BACK(r, name) ((r)->has &= ~(UINT64_C(1) << ARG_##name), (r)->name = (struct str){ 0 })
 
-static bool takes(const struct request *rq)
+static bool client_call_takes(const struct request *rq)
 {
 	if (rq->op == OP_DONE)
 		return rq->claim_next || rq->take;
@@ -129,7 +129,7 @@ static enum result no_keyring(struct client *c, int r, struct answer *ans)
 }
 
 /* Which tasks the caller accepts; empty: any. */
-static struct str filter(struct client *c, const struct request *rq)
+static struct str client_call_filter(struct client *c, const struct request *rq)
 {
 	if (rq->assignee.n)
 		return arena_printf(c->arena, "label=%.*s\nclass=%lld\ntype=%.*s\nassignee=%.*s",
@@ -158,9 +158,9 @@ static enum result find_new_token(struct client *c, struct request *rq, struct k
 	if (HAS(rq, new_token))
 		return SUCCESS;
 	if (rq->op == OP_TAKE)
-		r = keyring_begin_any(&c->keyring, filter(c, rq), STR(""), &k->pending);
+		r = keyring_begin_any(&c->keyring, client_call_filter(c, rq), STR(""), &k->pending);
 	else if (rq->op == OP_DONE)
-		r = keyring_begin_any(&c->keyring, filter(c, rq),
+		r = keyring_begin_any(&c->keyring, client_call_filter(c, rq),
 				      HAS(rq, token) ? rq->token : rq->id, &k->pending);
 	else
 		r = keyring_begin(&c->keyring, rq->id, &k->pending);
@@ -171,13 +171,13 @@ static enum result find_new_token(struct client *c, struct request *rq, struct k
 	return SUCCESS;
 }
 
-static enum result complete(struct client *c, struct request *rq, struct keys *k,
-			    struct answer *ans)
+static enum result client_call_complete(struct client *c, struct request *rq, struct keys *k,
+					struct answer *ans)
 {
 	bool resume = rq->op == OP_CLAIM && HAS(rq, fence);
 	enum result r = named_tokens(c, rq, ans);
 
-	k->takes = takes(rq);
+	k->takes = client_call_takes(rq);
 	if (r != SUCCESS)
 		return r;
 	if (k->takes && rq->op != OP_DONE && HAS(rq, token)) {
@@ -366,7 +366,8 @@ static void choose_can(struct client *c, struct answer *ans)
 	}
 }
 
-static void settle(struct client *c, const struct request *rq, struct keys *k, struct answer *ans)
+static void client_call_settle(struct client *c, const struct request *rq, struct keys *k,
+			       struct answer *ans)
 {
 	if (c->self.bare)
 		return;
@@ -488,14 +489,14 @@ size_t client_call_all(struct client *c, const struct request *rqs, const size_t
 		full[i] = signed_by(c, &rqs[i]);
 		keys[i].pending.fd = -1;
 		answers[i] = (struct answer){ 0 };
-		if (complete(c, &full[i], &keys[i], &answers[i]) != SUCCESS)
+		if (client_call_complete(c, &full[i], &keys[i], &answers[i]) != SUCCESS)
 			return i;
 	}
 	queue_patience(c->conn.queue, client_timeout(c, OP_BATCH));
 	failed = queue_call_all(c->conn.queue, full, under, answers, n, c->arena);
 	c->changed |= failed == n;
 	for (size_t i = 0; failed == n && i < n; i++)
-		settle(c, &full[i], &keys[i], &answers[i]);
+		client_call_settle(c, &full[i], &keys[i], &answers[i]);
 	return failed;
 }
 
@@ -520,7 +521,7 @@ static bool is_tidy(struct client *c)
 }
 
 /* In a store of locks only, other programs leave the locks of ended tasks. Cleans them up before a claim. */
-static void tidy(struct client *c)
+static void client_call_tidy(struct client *c)
 {
 	struct request rq = { .op = OP_LOCK_CLEANUP };
 	struct answer ignored = { 0 };
@@ -557,9 +558,9 @@ enum result client_begin(struct client *c, const struct request *rq, struct call
 	if (client_open(c, mode, ans) != SUCCESS)
 		return ans->code;
 	if (rq->op == OP_TAKE || rq->op == OP_CLAIM || rq->op == OP_NEXT)
-		tidy(c);
+		client_call_tidy(c);
 	call->rq = signed_by(c, rq);
-	if (complete(c, &call->rq, &call->keys, ans) != SUCCESS)
+	if (client_call_complete(c, &call->rq, &call->keys, ans) != SUCCESS)
 		return ans->code;
 	queue_patience(c->conn.queue, client_timeout(c, kind_of(rq)));
 	call->held_ms = given_back_except(&c->given_back, c->conn.queue, &call->rq, true, c->arena);
@@ -574,7 +575,7 @@ void client_end(struct client *c, struct call_state *call)
 	    (!ans->wait_ms || call->held_ms < ans->wait_ms))
 		ans->wait_ms = call->held_ms;
 	c->changed |= !(op_flags(call->rq.op) & OP_READS) && ans->code == SUCCESS;
-	settle(c, &call->rq, &call->keys, ans);
+	client_call_settle(c, &call->rq, &call->keys, ans);
 	given_back_note(&c->given_back, c->conn.queue, &call->rq, ans);
 }
 

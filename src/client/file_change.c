@@ -8,13 +8,14 @@
 #define FILE_MAX (16u << 20)
 #define AROUND 3 /* lines of context */
 
-static enum result refuse(struct answer *ans, const char *path, const char *why, struct arena *a)
+static enum result file_change_refuse(struct answer *ans, const char *path, const char *why,
+				      struct arena *a)
 {
 	return answer_fail(ans, MISCONFIGURED, arena_printf(a, "%s: %s", path, why),
 			   STR("nothing was changed"));
 }
 
-static bool inside(const char *path, const char *root)
+static bool file_change_inside(const char *path, const char *root)
 {
 	size_t n = strlen(root);
 
@@ -47,7 +48,7 @@ static bool folder_inside(const char *path, const char *root, struct arena *a)
 	while (dir.n > strlen(root) && !fs_exists(arena_cstr(a, dir)))
 		dir = fs_dirname(dir);
 	real = fs_real(a, arena_cstr(a, dir));
-	return real && (!strcmp(real, root) || inside(real, root));
+	return real && (!strcmp(real, root) || file_change_inside(real, root));
 }
 
 enum result file_change_load(struct file_change *f, const char *root, const char *name,
@@ -59,24 +60,26 @@ enum result file_change_load(struct file_change *f, const char *root, const char
 	*f = (struct file_change){ .name = arena_cstr(a, str_c(name)), .root = root };
 	f->path = real_of(root, name, a);
 	if (!f->path)
-		return refuse(ans, shown, "it is a link to a file that does not exist", a);
+		return file_change_refuse(ans, shown, "it is a link to a file that does not exist",
+					  a);
 	if (!folder_inside(f->path, root, a))
-		return refuse(ans, shown, "it is a link that leads out of the folder", a);
+		return file_change_refuse(ans, shown, "it is a link that leads out of the folder",
+					  a);
 	r = fs_read(a, f->path, FILE_MAX, &f->before);
 	if (r == -ENOENT) {
 		f->stays = false;
 		return SUCCESS;
 	}
 	if (r)
-		return refuse(ans, shown,
-			      r == -EINVAL  ? "it is not a regular file"
-			      : r == -EFBIG ? "it is larger than 16 MiB"
-					    : strerror(-r),
-			      a);
+		return file_change_refuse(ans, shown,
+					  r == -EINVAL  ? "it is not a regular file"
+					  : r == -EFBIG ? "it is larger than 16 MiB"
+							: strerror(-r),
+					  a);
 	if (stat(f->path, &f->was))
-		return refuse(ans, shown, strerror(errno), a);
+		return file_change_refuse(ans, shown, strerror(errno), a);
 	if (!(f->was.st_mode & 0222) || access(f->path, W_OK))
-		return refuse(ans, shown, "it is read-only", a);
+		return file_change_refuse(ans, shown, "it is read-only", a);
 	f->existed = f->stays = true;
 	f->after = f->before;
 	return SUCCESS;
@@ -90,7 +93,7 @@ bool file_change_any(const struct file_change *f)
 /* --- showing ------------------------------------------------------------------------------------- */
 
 /* Lines keep their newline, so that a last line without one differs. */
-static struct strs split(struct str t, struct arena *a)
+static struct strs file_change_split(struct str t, struct arena *a)
 {
 	struct strs out = { 0 };
 	size_t n = 1;
@@ -122,8 +125,8 @@ static void put_lines(struct buf *out, char sign, struct strs lines, size_t from
 
 void file_change_diff(const struct file_change *f, struct buf *out, struct arena *scratch)
 {
-	struct strs a = split(f->existed ? f->before : STR(""), scratch),
-		    b = split(f->stays ? f->after : STR(""), scratch);
+	struct strs a = file_change_split(f->existed ? f->before : STR(""), scratch),
+		    b = file_change_split(f->stays ? f->after : STR(""), scratch);
 	size_t head = 0, tail = 0, from, more;
 
 	while (head < a.n && head < b.n && str_eq(a.v[head], b.v[head]))
@@ -145,26 +148,28 @@ void file_change_diff(const struct file_change *f, struct buf *out, struct arena
 
 /* --- writing ------------------------------------------------------------------------------------- */
 
-static enum result failed(struct answer *ans, const char *path, const char *why, struct arena *a)
+static enum result file_change_failed(struct answer *ans, const char *path, const char *why,
+				      struct arena *a)
 {
 	ans->applied = 'n';
 	return answer_fail(ans, API_ERROR, arena_printf(a, "cannot write %s: %s", path, why),
 			   STR("nothing was changed"));
 }
 
-static enum result unchanged(const struct file_change *f, struct answer *ans, struct arena *a)
+static enum result file_change_unchanged(const struct file_change *f, struct answer *ans,
+					 struct arena *a)
 {
 	struct str now = STR("");
 	int r = fs_read(a, f->path, FILE_MAX, &now);
 	bool there = r != -ENOENT;
 
 	if ((r && there) || there != f->existed || (there && !str_eq(now, f->before)))
-		return failed(ans, f->path, "another process has changed it", a);
+		return file_change_failed(ans, f->path, "another process has changed it", a);
 	return SUCCESS;
 }
 
 /* Removes empty folders. */
-static void tidy(const char *path, const char *root, struct arena *a)
+static void file_change_tidy(const char *path, const char *root, struct arena *a)
 {
 	struct str dir = fs_dirname(str_c(path));
 
@@ -172,13 +177,14 @@ static void tidy(const char *path, const char *root, struct arena *a)
 		dir = fs_dirname(dir);
 }
 
-static int put(const struct file_change *f, bool there, struct str text, struct arena *a)
+static int file_change_put(const struct file_change *f, bool there, struct str text,
+			   struct arena *a)
 {
 	int r = 0;
 
 	if (!there) {
 		r = unlink(f->path) && errno != ENOENT ? -errno : 0;
-		tidy(f->path, f->root, a);
+		file_change_tidy(f->path, f->root, a);
 		return r;
 	}
 	r = fs_make_dirs(arena_cstr(a, fs_dirname(str_c(f->path))), 0755);
@@ -192,20 +198,20 @@ enum result file_change_write(const struct file_change *list, size_t n, struct a
 			      struct arena *a)
 {
 	for (size_t i = 0; i < n; i++)
-		if (unchanged(&list[i], ans, a) != SUCCESS)
+		if (file_change_unchanged(&list[i], ans, a) != SUCCESS)
 			return ans->code;
 	for (size_t i = 0; i < n; i++) {
 		const struct file_change *f = &list[i];
-		int r = file_change_any(f) ? put(f, f->stays, f->after, a) : 0;
+		int r = file_change_any(f) ? file_change_put(f, f->stays, f->after, a) : 0;
 
 		if (!r)
 			continue;
 		if (!f->existed)
-			tidy(f->path, f->root, a);
+			file_change_tidy(f->path, f->root, a);
 		while (i-- > 0)
 			if (file_change_any(&list[i]))
-				(void)put(&list[i], list[i].existed, list[i].before, a);
-		return failed(ans, f->path, strerror(-r), a);
+				(void)file_change_put(&list[i], list[i].existed, list[i].before, a);
+		return file_change_failed(ans, f->path, strerror(-r), a);
 	}
 	return SUCCESS;
 }

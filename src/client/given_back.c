@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-static struct str own(struct str s)
+static struct str given_back_own(struct str s)
 {
 	char *p = mem_alloc(s.n + 1);
 
@@ -11,7 +11,7 @@ static struct str own(struct str s)
 	return str_n(p, s.n);
 }
 
-static void drop(struct given *t)
+static void given_back_drop(struct given *t)
 {
 	free((char *)t->id.p);
 	free((char *)t->comment.p);
@@ -19,7 +19,7 @@ static void drop(struct given *t)
 }
 
 /* The task as it is now; its strings are in `a`. false: it is gone, or nobody can tell. */
-static bool look(struct queue *q, struct str id, struct given *out, struct arena *a)
+static bool given_back_check(struct queue *q, struct str id, struct given *out, struct arena *a)
 {
 	struct request rq = { .op = OP_SHOW };
 	struct answer ans;
@@ -79,16 +79,17 @@ static bool only_taken(struct queue *q, const struct given *t, struct arena *a)
 	return only;
 }
 
-static bool same(struct queue *q, const struct given *a, const struct given *b, struct arena *s)
+static bool given_back_same(struct queue *q, const struct given *a, const struct given *b,
+			    struct arena *s)
 {
 	return str_eq(a->comment, b->comment) && a->open_deps == b->open_deps &&
 	       a->canceled_deps == b->canceled_deps && a->open_subs == b->open_subs &&
 	       (a->version == b->version || only_taken(q, a, s));
 }
 
-static void forget(struct given_back *g, size_t i)
+static void given_back_forget(struct given_back *g, size_t i)
 {
-	drop(&g->v[i]);
+	given_back_drop(&g->v[i]);
 	memmove(g->v + i, g->v + i + 1, (--g->n - i) * sizeof(*g->v));
 }
 
@@ -99,14 +100,14 @@ void given_back_add(struct given_back *g, struct queue *q, struct str id)
 
 	for (size_t i = g->n; i-- > 0;)
 		if (str_eq_nocase(g->v[i].id, id))
-			forget(g, i);
-	if (look(q, id, &t, &a)) {
+			given_back_forget(g, i);
+	if (given_back_check(q, id, &t, &a)) {
 		if (g->n == GIVEN_BACK_MAX)
-			forget(g, 0);
+			given_back_forget(g, 0);
 		g->v = mem_grow(g->v, (g->n + 1) * sizeof(*g->v));
-		t.id = own(t.id);
-		t.comment = own(t.comment);
-		t.last = own(last_event(q, id, &a));
+		t.id = given_back_own(t.id);
+		t.comment = given_back_own(t.comment);
+		t.last = given_back_own(last_event(q, id, &a));
 		g->v[g->n++] = t;
 	}
 	arena_free(&a);
@@ -139,8 +140,9 @@ int64_t given_back_except(struct given_back *g, struct queue *q, struct request 
 	for (size_t i = g->n; i-- > 0;) {
 		struct given now;
 
-		if (!look(q, g->v[i].id, &now, &scratch) || !same(q, &g->v[i], &now, &scratch)) {
-			forget(g, i);
+		if (!given_back_check(q, g->v[i].id, &now, &scratch) ||
+		    !given_back_same(q, &g->v[i], &now, &scratch)) {
+			given_back_forget(g, i);
 		} else if (now.status == READY || (held && now.held_ms)) {
 			ids = arena_append(a, ids, arena_str(a, g->v[i].id));
 			if (now.held_ms && (!first || now.held_ms < first))
@@ -157,7 +159,7 @@ int64_t given_back_except(struct given_back *g, struct queue *q, struct request 
 void given_back_free(struct given_back *g)
 {
 	while (g->n)
-		drop(&g->v[--g->n]);
+		given_back_drop(&g->v[--g->n]);
 	free(g->v);
 	*g = (struct given_back){ 0 };
 }

@@ -153,7 +153,7 @@ static void pending_close(struct pending *p)
 
 /* Takes over the pending file and its token if its process is gone. The process may have just finished, so the lock
  * counts only if the path still names the locked file. */
-static bool adopt(const struct keyring *k, struct str task, struct pending *p, char *path)
+static bool keyring_adopt(const struct keyring *k, struct str task, struct pending *p, char *path)
 {
 	struct key key;
 
@@ -202,13 +202,13 @@ static bool adopt_any(const struct keyring *k, struct str task, const struct nam
 		struct str file = str_c(entry->d_name);
 
 		if (str_ends(file, STR(".pending")) && one_of(names, file))
-			found = adopt(k, task, p, fs_join(k->arena, str_c(k->dir), file));
+			found = keyring_adopt(k, task, p, fs_join(k->arena, str_c(k->dir), file));
 	}
 	closedir(d);
 	return found;
 }
 
-static int create(const char *path)
+static int keyring_create(const char *path)
 {
 	int fd = open(path, O_RDWR | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 
@@ -219,7 +219,7 @@ static int create_pending(const struct keyring *k, struct str name, struct pendi
 {
 	p->path = key_path(k, name, ".pending");
 	for (int i = 0; i < TRIES; i++) {
-		p->fd = create(p->path);
+		p->fd = keyring_create(p->path);
 		if (p->fd < 0 && p->fd != -EEXIST)
 			return p->fd;
 		/* Another process may have adopted the file between open and lock: leave it to that
@@ -232,7 +232,8 @@ static int create_pending(const struct keyring *k, struct str name, struct pendi
 	return -EBUSY;
 }
 
-static int begin(struct keyring *k, struct str task, const struct names *names, struct pending *p)
+static int keyring_begin_pending(struct keyring *k, struct str task, const struct names *names,
+				 struct pending *p)
 {
 	int r = keyring_folder(k);
 
@@ -270,14 +271,14 @@ int keyring_begin(struct keyring *k, struct str task, struct pending *p)
 {
 	struct names names = names_of(k, task, STR(""), STR(""));
 
-	return begin(k, task, &names, p);
+	return keyring_begin_pending(k, task, &names, p);
 }
 
 int keyring_begin_any(struct keyring *k, struct str filter, struct str of, struct pending *p)
 {
 	struct names names = names_of(k, STR(""), filter, of);
 
-	return begin(k, STR(""), &names, p);
+	return keyring_begin_pending(k, STR(""), &names, p);
 }
 
 void keyring_drop(struct keyring *k, struct pending *p)
@@ -378,8 +379,8 @@ static bool is_later(const struct keyring *k, const char *saved, int64_t fence)
 
 /* Makes the pending file at `path`, open as fd, the saved one. It replaces an older token: the grant of a lock means
  * that all earlier locks of the task have ended. */
-static int promote(const struct keyring *k, int fd, const char *path, struct str task,
-		   int64_t fence)
+static int keyring_promote(const struct keyring *k, int fd, const char *path, struct str task,
+			   int64_t fence)
 {
 	const char *saved = saved_path(k, task);
 	int r = note_success(k, fd, task, fence), held = -ENOENT;
@@ -421,7 +422,7 @@ static void forget_file(struct keyring *k, const char *path, int64_t fence, stru
 
 int keyring_keep(struct keyring *k, struct pending *p, struct str task, int64_t fence)
 {
-	int r = p->fd < 0 ? -EBADF : promote(k, p->fd, p->path, task, fence);
+	int r = p->fd < 0 ? -EBADF : keyring_promote(k, p->fd, p->path, task, fence);
 
 	pending_close(p);
 	if (!r && *k->id)
@@ -438,14 +439,14 @@ int keyring_save(struct keyring *k, struct str task, struct str token, int64_t f
 	if (r)
 		return r;
 	path = random_path(k, key_name(k, KEY_BY_LABEL, task, STR("")), ".tmp");
-	fd = create(path);
+	fd = keyring_create(path);
 	if (fd < 0)
 		return fd;
 	key_describe(&b, k, task, token);
 	r = b.full ? -EFBIG : fs_write_all(fd, buf_str(&b));
 	buf_free(&b);
 	if (!r)
-		r = promote(k, fd, path, task, fence);
+		r = keyring_promote(k, fd, path, task, fence);
 	if (r)
 		unlink(path);
 	else if (*k->id)
@@ -454,7 +455,7 @@ int keyring_save(struct keyring *k, struct str task, struct str token, int64_t f
 	return r;
 }
 
-static void forget(struct keyring *k, struct str task, int64_t fence, struct str token)
+static void keyring_forget_lock(struct keyring *k, struct str task, int64_t fence, struct str token)
 {
 	if (keyring_check(k))
 		return;
@@ -465,11 +466,11 @@ static void forget(struct keyring *k, struct str task, int64_t fence, struct str
 
 void keyring_forget(struct keyring *k, struct str task, int64_t fence)
 {
-	forget(k, task, fence, STR(""));
+	keyring_forget_lock(k, task, fence, STR(""));
 }
 
 void keyring_forget_token(struct keyring *k, struct str task, struct str token)
 {
 	if (token.n)
-		forget(k, task, 0, token);
+		keyring_forget_lock(k, task, 0, token);
 }

@@ -15,7 +15,7 @@
 #define OLD_MS (30 * INT64_C(86400000))
 #define SWEEP_MOST 200 /* a sweep reads at most this many files */
 
-static int64_t modified(const struct stat *st)
+static int64_t keyring_old_modified(const struct stat *st)
 {
 	return (int64_t)st->st_mtim.tv_sec * 1000 + st->st_mtim.tv_nsec / 1000000;
 }
@@ -38,7 +38,7 @@ static bool cut_same_part(struct str *a, struct str *b)
 	return true;
 }
 
-static bool below(struct str *path, struct str folder)
+static bool keyring_old_below(struct str *path, struct str folder)
 {
 	if (!str_starts(*path, folder) || path->n == folder.n || path->p[folder.n] != '/')
 		return false;
@@ -56,7 +56,7 @@ static bool moved_together(const struct keyring *k, const struct key *old)
 		return false;
 	while (cut_same_part(&from, &to))
 		;
-	return below(&was, from) && below(&is, to) && str_eq(was, is) &&
+	return keyring_old_below(&was, from) && keyring_old_below(&is, to) && str_eq(was, is) &&
 	       !fs_exists(arena_cstr(k->arena, old->worktree));
 }
 
@@ -136,10 +136,10 @@ bool keyring_older(struct keyring *k, struct str task, struct key *out)
 		if (!str_ends(name, STR(".token")))
 			continue;
 		path = fs_join(k->arena, str_c(k->dir), name);
-		if (lstat(path, &st) || modified(&st) <= at || !key_read(path, &key, k->arena) ||
-		    !was_here(k, &key, task))
+		if (lstat(path, &st) || keyring_old_modified(&st) <= at ||
+		    !key_read(path, &key, k->arena) || !was_here(k, &key, task))
 			continue;
-		at = modified(&st);
+		at = keyring_old_modified(&st);
 		latest = path;
 		*out = key;
 	}
@@ -223,7 +223,7 @@ static void sweep_one(struct keyring *k, const char *path, int64_t now)
 		return;
 	/* a pending call keeps its file locked */
 	if (flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &st) == 0 &&
-	    now - modified(&st) > OLD_MS && key_read(path, &key, k->arena) &&
+	    now - keyring_old_modified(&st) > OLD_MS && key_read(path, &key, k->arena) &&
 	    queue_is_gone(k, &key))
 		unlink(path);
 	close(fd);
@@ -264,7 +264,7 @@ static void show_file(const struct keyring *k, struct str name, key_file_fn *fn,
 
 	if (lstat(f.path, &st))
 		return;
-	f.modified = modified(&st);
+	f.modified = keyring_old_modified(&st);
 	f.pending = !str_ends(name, STR(".token"));
 	if (key_read(f.path, &key, k->arena)) {
 		f.queue = key.queue;

@@ -40,7 +40,7 @@ bool login_in_clear(struct str origin)
 	return str_cut_prefix(&origin, STR("http://")) && !host_is_loopback(origin);
 }
 
-static enum result fail(struct answer *ans, struct str message, const char *hint)
+static enum result client_login_fail(struct answer *ans, struct str message, const char *hint)
 {
 	ans->fault = STR("unauthorized");
 	return answer_fail(ans, MISCONFIGURED, message, str_c(hint));
@@ -48,7 +48,7 @@ static enum result fail(struct answer *ans, struct str message, const char *hint
 
 enum result login_refuse(struct str origin, struct answer *ans, struct arena *a)
 {
-	return fail(
+	return client_login_fail(
 		ans,
 		arena_printf(a, "%.*s has no TLS: the network would see the token", STRF(origin)),
 		"use https://; `pawl login URL --insecure` or PAWL_SERVER_INSECURE=1 sends it all the "
@@ -56,8 +56,8 @@ enum result login_refuse(struct str origin, struct answer *ans, struct arena *a)
 }
 
 /* The file has the origin and the token, so that a file that was moved gives its token to no other server. */
-static enum result saved(struct str origin, struct str *token, bool *insecure, struct answer *ans,
-			 struct arena *a)
+static enum result client_login_saved(struct str origin, struct str *token, bool *insecure,
+				      struct answer *ans, struct arena *a)
 {
 	char *path = login_file(origin, a);
 	struct str text, first, second;
@@ -66,17 +66,19 @@ static enum result saved(struct str origin, struct str *token, bool *insecure, s
 	if (r == -ENOENT || r == -ENOTDIR)
 		return SUCCESS;
 	if (r)
-		return fail(ans,
-			    arena_printf(a, "cannot use the saved token in %s: %s", path,
-					 r == -EPERM ? "other users can read or write it"
-						     : strerror(-r)),
-			    "remove the file, then run `pawl login` again");
+		return client_login_fail(
+			ans,
+			arena_printf(a, "cannot use the saved token in %s: %s", path,
+				     r == -EPERM ? "other users can read or write it"
+						 : strerror(-r)),
+			"remove the file, then run `pawl login` again");
 	first = str_cut(&text, '\n');
 	second = str_cut(&text, '\n');
 	*insecure |= str_is(text, INSECURE);
 	if (!str_eq(first, origin) || !login_valid(second) || (text.n && !str_is(text, INSECURE)))
-		return fail(ans, arena_printf(a, "the saved token in %s is damaged", path),
-			    "remove the file, then run `pawl login` again");
+		return client_login_fail(ans,
+					 arena_printf(a, "the saved token in %s is damaged", path),
+					 "remove the file, then run `pawl login` again");
 	*token = second;
 	return SUCCESS;
 }
@@ -88,23 +90,25 @@ static enum result from_file(const char *path, struct str *token, struct answer 
 	int r = fs_read(a, path, FILE_MAX, &text);
 
 	if (r)
-		return fail(ans,
-			    arena_printf(a, "PAWL_SERVER_TOKEN_FILE: %s: %s", path, strerror(-r)),
-			    "name a file that has the token and nothing else");
+		return client_login_fail(
+			ans, arena_printf(a, "PAWL_SERVER_TOKEN_FILE: %s: %s", path, strerror(-r)),
+			"name a file that has the token and nothing else");
 	*token = str_trim(text);
 	if (login_valid(*token))
 		return SUCCESS;
-	return fail(ans, arena_printf(a, "PAWL_SERVER_TOKEN_FILE: %s does not have a token", path),
-		    "name a file that has the token and nothing else");
+	return client_login_fail(
+		ans, arena_printf(a, "PAWL_SERVER_TOKEN_FILE: %s does not have a token", path),
+		"name a file that has the token and nothing else");
 }
 
 static enum result from_variable(const char *said, struct str *token, struct answer *ans,
 				 struct arena *a)
 {
 	*token = str_trim(arena_str(a, str_c(said)));
-	return login_valid(*token) ? SUCCESS
-				   : fail(ans, STR("PAWL_SERVER_TOKEN is not a token"),
-					  "`pawl token create` on the server prints one");
+	return login_valid(*token)
+		       ? SUCCESS
+		       : client_login_fail(ans, STR("PAWL_SERVER_TOKEN is not a token"),
+					   "`pawl token create` on the server prints one");
 }
 
 enum result login_bearer(void *ctx, struct str origin, struct str *token, bool *insecure,
@@ -122,7 +126,7 @@ enum result login_bearer(void *ctx, struct str origin, struct str *token, bool *
 	else if (file && *file)
 		code = from_file(file, token, ans, a);
 	else
-		code = saved(origin, token, insecure, ans, a);
+		code = client_login_saved(origin, token, insecure, ans, a);
 	if (code == SUCCESS && token->n && login_in_clear(origin) && !*insecure)
 		return login_refuse(origin, ans, a);
 	return code;

@@ -46,7 +46,7 @@ static bool has_tokens(const struct keyring *k, struct str run)
 }
 
 /* Locks the file. false: its process is alive, or the file is gone. */
-static bool lock(struct own_run *r, int flags)
+static bool own_run_lock(struct own_run *r, int flags)
 {
 	r->fd = open(r->path, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | flags, 0600);
 	if (r->fd < 0)
@@ -63,7 +63,7 @@ static bool continue_run(struct own_run *r, const struct keyring *k, struct str 
 			 struct str run, struct arena *a)
 {
 	r->path = fs_join(a, str_c(k->dir), file);
-	if (!lock(r, 0))
+	if (!own_run_lock(r, 0))
 		return false;
 	if (has_tokens(k, run)) {
 		r->name = arena_str(a, run);
@@ -116,7 +116,7 @@ void own_run_take(struct own_run *r, const struct keyring *k, struct arena *a)
 			break;
 		r->path = fs_join(a, str_c(k->dir),
 				  arena_printf(a, "%.*s%.*s.run", STRF(head), STRF(r->name)));
-		if (lock(r, O_CREAT | O_EXCL))
+		if (own_run_lock(r, O_CREAT | O_EXCL))
 			return;
 	}
 	r->path = NULL;

@@ -13,7 +13,7 @@ static char *kept_path(struct client *c)
 		       arena_printf(c->arena, "%.*s.queue", STRF(name)));
 }
 
-static struct str kept(struct client *c)
+static struct str queue_id_kept(struct client *c)
 {
 	struct str text;
 
@@ -30,7 +30,7 @@ void client_know_queue(struct client *c)
 		return;
 	keyring_server(&c->keyring, queue_origin(c->conn.queue, c->arena));
 	if (queue_is_far(c->conn.queue))
-		keyring_queue(&c->keyring, kept(c), false);
+		keyring_queue(&c->keyring, queue_id_kept(c), false);
 	else if (queue_identity(c->conn.queue, &id, c->arena))
 		keyring_queue(&c->keyring, id, true);
 	else

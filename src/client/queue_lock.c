@@ -43,7 +43,7 @@ void client_sign(struct client *c, struct request *rq)
 }
 
 /* Do we hold the lock already? Only the queue knows whether a saved token is stale. */
-static bool have(struct client *c, enum typed kind)
+static bool queue_lock_have(struct client *c, enum typed kind)
 {
 	struct request rq = { .op = OP_HEARTBEAT };
 	struct answer ans;
@@ -64,7 +64,7 @@ static void sign_process(struct request *rq, struct arena *a)
 }
 
 /* QUEUE_LOCK_MS, within the limits of the settings. */
-static int64_t lease(const struct client *c)
+static int64_t queue_lock_lease(const struct client *c)
 {
 	int64_t least = settings_number(&c->conn.settings, "lease.min"),
 		most = settings_number(&c->conn.settings, "lease.max");
@@ -81,10 +81,10 @@ enum result client_lock_queue(struct client *c, enum typed kind, const char *ope
 	*ans = (struct answer){ 0 };
 	if (client_open(c, STORE_WRITE, ans) != SUCCESS) /* the keyring needs the queue's id */
 		return ans->code;
-	if (have(c, kind))
+	if (queue_lock_have(c, kind))
 		return SUCCESS;
 	GIVE(&rq, id, id_of(kind, c->arena));
-	GIVE(&rq, ttl, lease(c));
+	GIVE(&rq, ttl, queue_lock_lease(c));
 	GIVE(&rq, operation, str_c(operation));
 	sign_process(&rq, c->arena);
 	client_call(c, &rq, ans);

@@ -14,7 +14,7 @@ struct folders {
 	size_t n;
 };
 
-static void add(struct folders *f, struct str dir)
+static void redact_add(struct folders *f, struct str dir)
 {
 	if (dir.n > 1 && dir.p[0] == '/')
 		f->v[f->n++] = dir;
@@ -38,15 +38,15 @@ static struct folders folders_of(const struct client *c)
 		   *cache = getenv("XDG_CACHE_HOME");
 	struct folders f = { 0 };
 
-	add(&f, folder_of_store(c->conn.config.uri));
-	add(&f, folder_of_store(c->conn.trust.uri));
+	redact_add(&f, folder_of_store(c->conn.config.uri));
+	redact_add(&f, folder_of_store(c->conn.trust.uri));
 	if (c->conn.place.pawl_dir)
-		add(&f, fs_dirname(str_c(c->conn.place.pawl_dir)));
+		redact_add(&f, fs_dirname(str_c(c->conn.place.pawl_dir)));
 	if (c->conn.place.init_dir)
-		add(&f, fs_dirname(str_c(c->conn.place.init_dir)));
-	add(&f, str_c(home ? home : ""));
-	add(&f, str_c(state ? state : ""));
-	add(&f, str_c(cache ? cache : ""));
+		redact_add(&f, fs_dirname(str_c(c->conn.place.init_dir)));
+	redact_add(&f, str_c(home ? home : ""));
+	redact_add(&f, str_c(state ? state : ""));
+	redact_add(&f, str_c(cache ? cache : ""));
 	return f;
 }
 

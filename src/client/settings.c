@@ -157,7 +157,7 @@ static void take_line(void *ctx, int line, struct str name, struct str value)
 	};
 }
 
-static enum result unreadable(const char *file, int r, struct answer *ans, struct arena *a)
+static enum result settings_unreadable(const char *file, int r, struct answer *ans, struct arena *a)
 {
 	const char *why = strerror(-r);
 
@@ -200,7 +200,7 @@ static enum result load_file(struct settings *s, const char *file, struct str *t
 
 	if (r == -ENOENT || r == -ENOTDIR)
 		return SUCCESS;
-	return r ? unreadable(file, r, ans, a) : load_text(s, file, *text, ans, a);
+	return r ? settings_unreadable(file, r, ans, a) : load_text(s, file, *text, ans, a);
 }
 
 static struct settings_value in_queue_file(const struct settings *s, const char *name)
@@ -221,7 +221,7 @@ static enum result load_queue_file(struct settings *s, struct answer *ans, struc
 }
 
 /* PAWL_LEASE_MIN for lease.min */
-static char *variable(const char *name, struct arena *a)
+static char *settings_variable(const char *name, struct arena *a)
 {
 	char *v = arena_cstr(a, arena_printf(a, "PAWL_%s", name));
 
@@ -239,7 +239,7 @@ static const char *from_environment(const struct setting *set, const char **name
 {
 	const char *value;
 
-	*name = variable(set->name, a);
+	*name = settings_variable(set->name, a);
 	value = getenv(*name);
 	if (value && *value)
 		return value;
@@ -308,7 +308,7 @@ static void apply_profile(struct settings *s, struct arena *a)
 }
 
 /* "lease = 15m (default)" */
-static struct str shown(const struct settings *s, const char *name, struct arena *a)
+static struct str settings_shown(const struct settings *s, const char *name, struct arena *a)
 {
 	const struct settings_value *v = settings_get(s, name);
 
@@ -340,9 +340,9 @@ static enum result check_leases(struct settings *s, struct answer *ans, struct a
 		s->disagree = true;
 		return answer_fail(ans, MISCONFIGURED,
 				   arena_printf(a, "%s is not between %s and %s",
-						arena_cstr(a, shown(s, name, a)),
-						arena_cstr(a, shown(s, "lease.min", a)),
-						arena_cstr(a, shown(s, "lease.max", a))),
+						arena_cstr(a, settings_shown(s, name, a)),
+						arena_cstr(a, settings_shown(s, "lease.min", a)),
+						arena_cstr(a, settings_shown(s, "lease.max", a))),
 				   STR("change one of the three"));
 	}
 	return SUCCESS;
@@ -440,13 +440,13 @@ static bool draft_load(const struct draft *d, const char *file, struct settings 
 	return load_file(out, file, &text, &ignored, a) == SUCCESS;
 }
 
-static struct str listed(struct str list, struct str more, struct arena *a)
+static struct str settings_listed(struct str list, struct str more, struct arena *a)
 {
 	return list.n ? arena_printf(a, "%.*s, %.*s", STRF(list), STRF(more)) : more;
 }
 
 /* Does the draft's value count, or does a nearer layer replace it? */
-static bool counts(const struct draft *d, struct str origin)
+static bool settings_counts(const struct draft *d, struct str origin)
 {
 	const char *far = d->s->user_file;
 
@@ -463,7 +463,7 @@ static enum result draft_check(const struct draft *d, const struct settings *s, 
 	const struct settings_value *v = &s->values[set - settings_list];
 	struct str above = STR(""), below = STR(""), first = STR(""), text;
 
-	if (!counts(d, v->origin))
+	if (!settings_counts(d, v->origin))
 		return SUCCESS;
 	for (size_t i = 0; i < LEASES; i++) {
 		const char *less = leases[i].less, *more = leases[i].more;
@@ -471,11 +471,11 @@ static enum result draft_check(const struct draft *d, const struct settings *s, 
 		if (!at_odds(s, i))
 			continue;
 		if (str_is(d->name, less)) {
-			above = listed(above, shown(s, more, a), a);
-			first = listed(first, str_c(more), a);
+			above = settings_listed(above, settings_shown(s, more, a), a);
+			first = settings_listed(first, str_c(more), a);
 		} else if (str_is(d->name, more)) {
-			below = listed(below, shown(s, less, a), a);
-			first = listed(first, str_c(less), a);
+			below = settings_listed(below, settings_shown(s, less, a), a);
+			first = settings_listed(first, str_c(less), a);
 		}
 	}
 	if (!first.n)
@@ -532,7 +532,7 @@ static enum result write_file(const struct settings *s, const char *file, struct
 		return code;
 	r = fs_read(a, file, FILE_MAX, &text);
 	if (r && r != -ENOENT)
-		return unreadable(file, r, ans, a);
+		return settings_unreadable(file, r, ans, a);
 	if (!ini_edit(&b, text, name, value, a))
 		code = answer_fail(
 			ans, USAGE,
@@ -591,7 +591,7 @@ enum result settings_reset(const char *file, struct strs *gone, struct answer *a
 
 	*gone = (struct strs){ 0 };
 	if (r && r != -ENOENT)
-		return unreadable(file, r, ans, a);
+		return settings_unreadable(file, r, ans, a);
 	text = emptied(text, gone, a);
 	r = gone->n ? replace_file(file, text, a) : 0;
 	return r ? unwritable(file, r, ans, a) : SUCCESS;

@@ -16,7 +16,7 @@ static struct str seal_of(struct str text, struct str to, struct arena *a)
 					arena_cstr(a, hash_hex(a, to))));
 }
 
-static struct str asks(const struct settings *s, struct str uri, struct arena *a)
+static struct str trust_asks(const struct settings *s, struct str uri, struct arena *a)
 {
 	const struct settings_value *v = &s->queue_store;
 
@@ -94,7 +94,7 @@ void trust_judge(struct trust *t, const struct place *p, const struct settings *
 		return;
 	t->config = fs_join(a, str_c(p->root), STR(".pawl/config"));
 	t->state = trust_reach(uri, p->root, dir, &to, &t->why, a);
-	t->asks = store = asks(s, uri, a);
+	t->asks = store = trust_asks(s, uri, a);
 	if (is_planted(p, &owner)) {
 		add_reason(
 			t, store,

@@ -32,7 +32,7 @@ static bool is_missing(const char *path, struct str rest, struct arena *a)
 }
 
 /* The real path; its last parts need not exist. NULL: the path cannot be determined. */
-static const char *real(const char *path, struct arena *a)
+static const char *trust_reach_real(const char *path, struct arena *a)
 {
 	struct str head = str_c(path);
 	const char *found;
@@ -87,7 +87,7 @@ static enum trust_state path_reach(struct str path, struct str scheme, const cha
 {
 	const char *full = path.n && path.p[0] == '/' ? arena_cstr(a, path)
 						      : fs_join(a, str_c(dir), path);
-	const char *found = real(full, a);
+	const char *found = trust_reach_real(full, a);
 	struct str below;
 
 	*to = str_c(found ? found : full);
@@ -102,7 +102,7 @@ static enum trust_state path_reach(struct str path, struct str scheme, const cha
 	return TRUST_INSIDE;
 }
 
-static bool has(struct str text, struct str part)
+static bool trust_reach_has(struct str text, struct str part)
 {
 	for (size_t i = 0; i + part.n <= text.n; i++)
 		if (memcmp(text.p + i, part.p, part.n) == 0)
@@ -117,8 +117,8 @@ static bool is_server(struct str path)
 
 	while (i < path.n && path.p[i] != '/' && path.p[i] != ':')
 		i++;
-	return has(path, STR("://")) || has(path, STR("::")) || str_starts(path, STR("//")) ||
-	       (i < path.n && path.p[i] == ':');
+	return trust_reach_has(path, STR("://")) || trust_reach_has(path, STR("::")) ||
+	       str_starts(path, STR("//")) || (i < path.n && path.p[i] == ':');
 }
 
 /* Does `path`, or a folder between it and `root`, have a .git? An archive can contain one, with hooks. */

@@ -17,7 +17,7 @@ struct remotes {
 	struct arena *arena;
 };
 
-static struct str unquoted(struct str value)
+static struct str trust_remote_unquoted(struct str value)
 {
 	value = str_trim(value);
 	if (value.n > 1 && value.p[0] == '"' && value.p[value.n - 1] == '"')
@@ -25,7 +25,7 @@ static struct str unquoted(struct str value)
 	return value;
 }
 
-static struct str lower(struct str text, struct arena *a)
+static struct str trust_remote_lower(struct str text, struct arena *a)
 {
 	char *p = arena_cstr(a, text);
 
@@ -52,15 +52,17 @@ static bool is_theirs(const struct remotes *r, struct str path)
 
 static void read_setting(struct remotes *r, struct str line)
 {
-	struct str key = lower(str_trim(str_cut(&line, '=')), r->arena), value = unquoted(line);
-	struct str section = lower(r->section, r->arena);
+	struct str key = trust_remote_lower(str_trim(str_cut(&line, '=')), r->arena),
+		   value = trust_remote_unquoted(line);
+	struct str section = trust_remote_lower(r->section, r->arena);
 
 	if ((str_is(section, "include") || str_starts(section, STR("includeif"))) &&
 	    str_is(key, "path"))
 		r->included |= is_theirs(r, value);
 	/* The name of a remote is case-sensitive. */
 	if (str_starts(section, STR("remote ")) && str_is(key, "url") && value.n)
-		r->found |= str_eq(unquoted(str_n(r->section.p + 7, r->section.n - 7)), r->name);
+		r->found |= str_eq(trust_remote_unquoted(str_n(r->section.p + 7, r->section.n - 7)),
+				   r->name);
 }
 
 static void read_config(struct remotes *r, struct str text)

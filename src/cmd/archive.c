@@ -10,7 +10,7 @@ static const struct param params[] = {
 	{ 0 }
 };
 
-static enum result ask(struct session *s, struct args *a, struct reply *out)
+static enum result archive_cmd_ask(struct session *s, struct args *a, struct reply *out)
 {
 	const struct settings *settings = &s->client.conn.settings;
 
@@ -20,7 +20,7 @@ static enum result ask(struct session *s, struct args *a, struct reply *out)
 	return SUCCESS;
 }
 
-static void tell(struct session *s, const struct args *a, struct reply *out)
+static void archive_cmd_tell(struct session *s, const struct args *a, struct reply *out)
 {
 	(void)s;
 	(void)a;
@@ -28,7 +28,7 @@ static void tell(struct session *s, const struct args *a, struct reply *out)
 		json_object_set_new(reply_more(out), "log_kept_since", json_str(out->ans.text));
 }
 
-static void show(const struct reply *r, struct view *v)
+static void archive_cmd_show(const struct reply *r, struct view *v)
 {
 	show_each(r, v, "archived", r->ans.text.n ? "no task to archive" : "nothing to archive");
 	if (r->ans.text.n && !v->quiet)
@@ -55,7 +55,7 @@ const struct command cmd_archive = {
 	.flags = C_WRITE | C_IDEMPOTENT,
 	.op = OP_ARCHIVE,
 	.fails = FAILS(NOT_FOUND),
-	.ask = ask,
-	.tell = tell,
-	.show = show,
+	.ask = archive_cmd_ask,
+	.tell = archive_cmd_tell,
+	.show = archive_cmd_show,
 };

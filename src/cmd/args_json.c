@@ -23,7 +23,7 @@ const char *args_json_type(const struct param *p)
 
 /* --- values ------------------------------------------------------------------------------------------ */
 
-static const char *fault(const struct param *p, const char *what, struct arena *a)
+static const char *args_json_fault(const struct param *p, const char *what, struct arena *a)
 {
 	return arena_printf(a, "the argument %s: %s", arena_cstr(a, param_argument(p, a)), what).p;
 }
@@ -47,7 +47,7 @@ static const char *set_text(struct args *args, const struct param *p, struct str
 {
 	const char *what = param_set(args, p, text, a);
 
-	return what ? fault(p, what, a) : NULL;
+	return what ? args_json_fault(p, what, a) : NULL;
 }
 
 static const char *set_flag(struct args *args, const struct param *p, const json_t *v,
@@ -57,7 +57,7 @@ static const char *set_flag(struct args *args, const struct param *p, const json
 		return set_text(args, p, STR(""), a);
 	if (json_is_false(v) || str_is(json_text(v), "false"))
 		return NULL;
-	return fault(p, "must be true or false", a);
+	return args_json_fault(p, "must be true or false", a);
 }
 
 static const char *set_object(struct args *args, const struct param *p, const json_t *v,
@@ -77,7 +77,7 @@ static const char *set_scalar(struct args *args, const struct param *p, const js
 		return set_text(args, p, json_text(v), a);
 	if (json_is_number(v) && p->type != P_JSON)
 		return set_text(args, p, number_text(p, v, a), a);
-	return fault(p, arena_printf(a, "must be of type %s", args_json_type(p)).p, a);
+	return args_json_fault(p, arena_printf(a, "must be of type %s", args_json_type(p)).p, a);
 }
 
 static const char *set_list(struct args *args, const struct param *p, const json_t *list,
@@ -109,7 +109,7 @@ static const char *set_one(struct args *args, const struct param *p, const json_
 
 /* --- names ------------------------------------------------------------------------------------------- */
 
-static bool offered(const struct param *p, enum args_from from)
+static bool args_json_offered(const struct param *p, enum args_from from)
 {
 	static const unsigned withheld[] = { [ARGS_MODEL] = P_TERMINAL,
 					     [ARGS_MODEL_AFAR] = P_TERMINAL | P_HERE,
@@ -132,18 +132,18 @@ static const struct param *find_param(const struct command *c, struct str key, e
 	const struct param *p = param_find(c->params, key);
 
 	if (p)
-		return offered(p, from) ? p : NULL;
+		return args_json_offered(p, from) ? p : NULL;
 	p = param_find(global_params, key);
 	return p && p->arg && (from >= ARGS_PROGRAM || p == args_version(c)) ? p : NULL;
 }
 
-static const char *unknown(const struct command *c, struct str key, enum args_from from,
-			   struct arena *a)
+static const char *args_json_unknown(const struct command *c, struct str key, enum args_from from,
+				     struct arena *a)
 {
 	struct str known = STR("");
 
 	for (const struct param *p = c->params; p && p->name; p++)
-		if (offered(p, from))
+		if (args_json_offered(p, from))
 			known = arena_printf(a, "%.*s%s%s", STRF(known), known.n ? ", " : "",
 					     arena_cstr(a, param_argument(p, a)));
 	return arena_printf(a, "%s has no argument '%s'; it has: %s", c->name,
@@ -162,7 +162,7 @@ const char *args_from_json(struct args *args, const struct command *c, const jso
 	json_object_foreach((json_t *)object, key, v) {
 		p = find_param(c, str_c(key), from);
 		if (!p)
-			return unknown(c, str_c(key), from, a);
+			return args_json_unknown(c, str_c(key), from, a);
 		if (json_is_null(v))
 			continue;
 		what = set_one(args, p, v, a);

@@ -14,7 +14,7 @@ static const struct param params[] = {
 	{ 0 }
 };
 
-static enum result run(struct session *s, struct args *args, struct reply *out)
+static enum result backup_run(struct session *s, struct args *args, struct reply *out)
 {
 	const struct backup_args *a = (const struct backup_args *)args;
 	struct answer ans = { 0 };
@@ -40,7 +40,7 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 	return SUCCESS;
 }
 
-static void show(const struct reply *r, struct view *v)
+static void backup_show(const struct reply *r, struct view *v)
 {
 	const json_t *o = r->more;
 	if (v->quiet) {
@@ -70,6 +70,6 @@ const struct command cmd_backup = {
 	.params = params,
 	.args_size = sizeof(struct backup_args),
 	.fails = FAILS(CONFLICT),
-	.run = run,
-	.show = show,
+	.run = backup_run,
+	.show = backup_show,
 };

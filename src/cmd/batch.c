@@ -175,7 +175,7 @@ static enum result read_file(struct batch *b, struct str file, struct reply *out
 	return SUCCESS;
 }
 
-static enum result collect(struct batch *b, const struct batch_args *a, struct reply *out)
+static enum result batch_collect(struct batch *b, const struct batch_args *a, struct reply *out)
 {
 	for (size_t i = 0; i < a->words.n; i++) {
 		const char *fault;
@@ -244,14 +244,14 @@ static enum result run_each(struct batch *b, json_t *results, struct answer *fir
 	return first->code;
 }
 
-static enum result run(struct session *s, struct args *args, const struct command *each,
-		       struct reply *out)
+static enum result batch_run_each(struct session *s, struct args *args, const struct command *each,
+				  struct reply *out)
 {
 	const struct batch_args *a = (const struct batch_args *)args;
 	struct batch b = { .s = s, .common = args, .each = each };
 	json_t *results = json_array();
 	struct answer ans = { 0 };
-	enum result code = collect(&b, a, out);
+	enum result code = batch_collect(&b, a, out);
 
 	if (code == SUCCESS && s->remote && a->keep_going && b.n > SERVED_EACH_MAX)
 		code = run_fail(USAGE, STR("a server takes at most 100 items with keep_going"),
@@ -275,7 +275,7 @@ static enum result run_add(struct session *s, struct args *a, struct reply *out)
 
 	if (fault)
 		return run_fail(USAGE, str_c(fault), STR("run `pawl help batch add`"), out);
-	return run(s, a, &cmd_create, out);
+	return batch_run_each(s, a, &cmd_create, out);
 }
 
 static enum result run_update(struct session *s, struct args *a, struct reply *out)
@@ -284,12 +284,12 @@ static enum result run_update(struct session *s, struct args *a, struct reply *o
 
 	if (fault)
 		return run_fail(USAGE, str_c(fault), STR("run `pawl help batch update`"), out);
-	return run(s, a, &cmd_update, out);
+	return batch_run_each(s, a, &cmd_update, out);
 }
 
 static enum result run_remove(struct session *s, struct args *a, struct reply *out)
 {
-	return run(s, a, &cmd_remove, out);
+	return batch_run_each(s, a, &cmd_remove, out);
 }
 
 #define DETAIL(item)                                                                            \

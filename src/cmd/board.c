@@ -13,7 +13,7 @@ static const struct param params[] = {
 	{ 0 }
 };
 
-static const struct board_ops *load(struct answer *ans, struct arena *a)
+static const struct board_ops *board_cmd_load(struct answer *ans, struct arena *a)
 {
 	const struct module *m;
 	char why[300];
@@ -38,13 +38,14 @@ static enum result show_web(struct session *s, struct reply *out)
 	return serve_with(s, &a, out);
 }
 
-static enum result export(struct session *s, struct str file, struct reply *out) {
+static enum result board_cmd_export(struct session *s, struct str file, struct reply *out)
+{
 	const struct serve_ops *ops = serve_load(s, out);
 
 	return ops ? ops->board_export(s, file, out) : out->ans.code;
 }
 
-static enum result run(struct session *s, struct args *a, struct reply *out)
+static enum result board_cmd_run(struct session *s, struct args *a, struct reply *out)
 {
 	struct answer ans = { 0 };
 	const struct board_command_args *args = (const struct board_command_args *)a;
@@ -56,7 +57,7 @@ static enum result run(struct session *s, struct args *a, struct reply *out)
 	if (args->web)
 		return show_web(s, out);
 	if (args->export.n)
-		return export(s, args->export, out);
+		return board_cmd_export(s, args->export, out);
 	if (client_open(&s->client, STORE_READ, &ans) != SUCCESS)
 		return run_answer(&ans, out);
 	if (!s->people || !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
@@ -64,7 +65,7 @@ static enum result run(struct session *s, struct args *a, struct reply *out)
 			USAGE, STR("the board needs a terminal"),
 			STR("run `pawl board` in a terminal; `pawl list --json` is for programs"),
 			out);
-	board = load(&ans, s->arena);
+	board = board_cmd_load(&ans, s->arena);
 	if (!board)
 		return run_answer(&ans, out);
 	return board->run(s, out);
@@ -90,5 +91,5 @@ const struct command cmd_board = {
 	.params = params,
 	.args_size = sizeof(struct board_command_args),
 	.flags = C_WRITE | C_SHELL,
-	.run = run,
+	.run = board_cmd_run,
 };

@@ -13,7 +13,7 @@ static const struct param params[] = {
 	{ 0 }
 };
 
-static enum result overview(struct session *s, struct answer *ans)
+static enum result clear_overview(struct session *s, struct answer *ans)
 {
 	struct request rq = { .op = OP_OVERVIEW };
 
@@ -21,7 +21,7 @@ static enum result overview(struct session *s, struct answer *ans)
 	return ans->code;
 }
 
-static bool agreed(struct session *s, const struct clear_args *a, int64_t total)
+static bool clear_agreed(struct session *s, const struct clear_args *a, int64_t total)
 {
 	struct reply preview = { 0 };
 	int said;
@@ -34,16 +34,16 @@ static bool agreed(struct session *s, const struct clear_args *a, int64_t total)
 	return said > 0;
 }
 
-static enum result run(struct session *s, struct args *args, struct reply *out)
+static enum result clear_run(struct session *s, struct args *args, struct reply *out)
 {
 	const struct clear_args *a = (const struct clear_args *)args;
 	struct answer ans = { 0 }, locks;
-	enum result code = overview(s, &ans);
+	enum result code = clear_overview(s, &ans);
 	int64_t n = 0;
 
 	if (code != SUCCESS)
 		return run_answer(&ans, out);
-	if (!agreed(s, a, ans.total))
+	if (!clear_agreed(s, a, ans.total))
 		return run_fail(
 			USAGE,
 			arena_printf(s->arena,
@@ -63,7 +63,7 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 	return SUCCESS;
 }
 
-static void show(const struct reply *r, struct view *v)
+static void clear_show(const struct reply *r, struct view *v)
 {
 	const json_t *o = r->more;
 	if (v->quiet)
@@ -90,6 +90,6 @@ const struct command cmd_clear = {
 	.params = params,
 	.args_size = sizeof(struct clear_args),
 	.flags = C_WRITE | C_DESTRUCTIVE | C_IDEMPOTENT,
-	.run = run,
-	.show = show,
+	.run = clear_run,
+	.show = clear_show,
 };

@@ -217,7 +217,7 @@ static void cached_end(struct session *s, const struct args *a, struct reply *ou
 }
 
 /* Adds the parts of a reply that every command has. */
-static enum result finish(struct session *s, enum result code, struct reply *out)
+static enum result command_finish(struct session *s, enum result code, struct reply *out)
 {
 	if (code == SUCCESS && out->ans.changed)
 		warn_changed(s, out);
@@ -230,14 +230,15 @@ bool command_is_call(const struct command *c, const struct session *s, const str
 	return !c->run || (c->runs && !c->runs(s, a));
 }
 
-static enum result tell(const struct command *c, struct session *s, const struct args *a,
-			const struct answer *ans, struct reply *out)
+static enum result command_tell_answer(const struct command *c, struct session *s,
+				       const struct args *a, const struct answer *ans,
+				       struct reply *out)
 {
 	out->ans = *ans;
 	cached_end(s, a, out);
 	if (c->tell)
 		c->tell(s, a, out);
-	return finish(s, out->ans.code, out);
+	return command_finish(s, out->ans.code, out);
 }
 
 enum result command_ask(const struct command *c, struct session *s, struct args *a,
@@ -246,19 +247,19 @@ enum result command_ask(const struct command *c, struct session *s, struct args 
 	enum result code = c->ask ? c->ask(s, a, out) : SUCCESS;
 
 	if (code != SUCCESS)
-		return finish(s, code, out);
+		return command_finish(s, code, out);
 	cached_begin(s, a);
 	s->client.conn.config.opt.write_status |= a->write_status;
 	if (client_begin(&s->client, &a->rq, call) == SUCCESS)
 		return SUCCESS;
-	return tell(c, s, a, &call->ans, out);
+	return command_tell_answer(c, s, a, &call->ans, out);
 }
 
 enum result command_tell(const struct command *c, struct session *s, const struct args *a,
 			 struct call_state *call, struct reply *out)
 {
 	client_end(&s->client, call);
-	return tell(c, s, a, &call->ans, out);
+	return command_tell_answer(c, s, a, &call->ans, out);
 }
 
 enum result command_run(const struct command *c, struct session *s, struct args *a,
@@ -269,7 +270,7 @@ enum result command_run(const struct command *c, struct session *s, struct args 
 	enum result code;
 
 	if (!command_is_call(c, s, a))
-		return finish(s, c->run(s, a, out), out);
+		return command_finish(s, c->run(s, a, out), out);
 	attempts_begin(&wait, a->wait);
 	code = command_ask(c, s, a, &call, out);
 	if (code != SUCCESS)
@@ -279,7 +280,7 @@ enum result command_run(const struct command *c, struct session *s, struct args 
 		return command_tell(c, s, a, &call, out);
 	client_end(&s->client, &call);
 	wait_for_task(s, &a->rq, &wait, &call.ans);
-	return tell(c, s, a, &call.ans, out);
+	return command_tell_answer(c, s, a, &call.ans, out);
 }
 
 json_t *command_json(const struct command *c, const struct reply *r, struct arena *a)

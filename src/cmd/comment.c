@@ -7,7 +7,7 @@ static const struct param params[] = {
 	{ 0 }
 };
 
-static void show(const struct reply *r, struct view *v)
+static void comment_show(const struct reply *r, struct view *v)
 {
 	show_did(r, v, "has a new comment");
 }
@@ -27,5 +27,5 @@ const struct command cmd_comment = {
 	.flags = C_WRITE,
 	.op = OP_COMMENT,
 	.fails = FAILS(LOST_LOCK, NOT_FOUND),
-	.show = show,
+	.show = comment_show,
 };

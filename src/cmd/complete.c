@@ -24,7 +24,7 @@ struct finding {
 	struct arena *arena;
 };
 
-static void offer(struct finding *f, struct str word, const char *about)
+static void complete_offer(struct finding *f, struct str word, const char *about)
 {
 	if (strs_have(f->found.words, word))
 		return;
@@ -34,7 +34,7 @@ static void offer(struct finding *f, struct str word, const char *about)
 
 /* --- reading the words before --------------------------------------------------------------------- */
 
-static const struct param *option(const struct param *p, struct str word)
+static const struct param *complete_option(const struct param *p, struct str word)
 {
 	for (; p && p->name; p++) {
 		if (p->flags & P_POSITIONAL)
@@ -48,10 +48,10 @@ static const struct param *option(const struct param *p, struct str word)
 
 static void read_option(struct reading *r, struct str word)
 {
-	const struct param *p = r->command ? option(r->command->params, word) : NULL;
+	const struct param *p = r->command ? complete_option(r->command->params, word) : NULL;
 
 	if (!p)
-		p = option(global_params, word);
+		p = complete_option(global_params, word);
 	if (p && p->type != P_FLAG)
 		r->expects = p;
 }
@@ -89,7 +89,7 @@ static void offer_choices(struct finding *f, const char *choices)
 	struct str rest = str_c(choices);
 
 	while (rest.n)
-		offer(f, str_cut(&rest, ' '), "");
+		complete_offer(f, str_cut(&rest, ' '), "");
 }
 
 static void offer_commands(struct finding *f, const char *prefix)
@@ -102,10 +102,11 @@ static void offer_commands(struct finding *f, const char *prefix)
 		if (c->flags & C_HIDDEN)
 			continue;
 		if (prefix && second && str_is(first, prefix))
-			offer(f, str_c(second + 1), c->summary);
+			complete_offer(f, str_c(second + 1), c->summary);
 		else if (!prefix)
-			offer(f, first,
-			      second ? command_family(arena_cstr(f->arena, first)) : c->summary);
+			complete_offer(f, first,
+				       second ? command_family(arena_cstr(f->arena, first))
+					      : c->summary);
 	}
 }
 
@@ -115,8 +116,8 @@ static void offer_options(struct finding *f, const struct param *p)
 		if (p->flags & P_POSITIONAL)
 			continue;
 		if (p->letter && f->typed.n == 1)
-			offer(f, arena_printf(f->arena, "-%c", p->letter), p->help);
-		offer(f, arena_printf(f->arena, "--%s", p->name), p->help);
+			complete_offer(f, arena_printf(f->arena, "-%c", p->letter), p->help);
+		complete_offer(f, arena_printf(f->arena, "--%s", p->name), p->help);
 	}
 }
 
@@ -126,13 +127,13 @@ static void offer_typed(struct finding *f)
 	if (!f->typed.n || f->typed.p[0] != '@')
 		return;
 	for (int kind = TYPED_NONE + 1; kind < TYPED_END; kind++)
-		offer(f, arena_printf(f->arena, "@%s", typed_name((enum typed)kind)), "");
+		complete_offer(f, arena_printf(f->arena, "@%s", typed_name((enum typed)kind)), "");
 }
 
 static void offer_settings(struct finding *f)
 {
 	for (const struct setting *s = settings_list; s->name; s++)
-		offer(f, str_c(s->name), "");
+		complete_offer(f, str_c(s->name), "");
 }
 
 static void offer_from_queue(struct finding *f, const char *kind)
@@ -140,7 +141,7 @@ static void offer_from_queue(struct finding *f, const char *kind)
 	struct strs list = f->values(f->ctx, kind, f->arena);
 
 	for (size_t i = 0; i < list.n; i++)
-		offer(f, list.v[i], "");
+		complete_offer(f, list.v[i], "");
 }
 
 /* The kind of the values in the queue that a parameter takes; NULL: its values are not in the queue. By the name of
@@ -178,7 +179,7 @@ static void offer_values(struct finding *f, const struct param *p)
 		offer_settings(f);
 }
 
-static void find(struct finding *f, const struct reading *r)
+static void complete_find(struct finding *f, const struct reading *r)
 {
 	const struct param *next;
 
@@ -205,6 +206,6 @@ struct candidates complete_words(struct strs words, values_fn *values, void *ctx
 	f.typed = words.v[words.n - 1];
 	for (size_t i = 0; i + 1 < words.n; i++)
 		read_word(&r, words.v[i]);
-	find(&f, &r);
+	complete_find(&f, &r);
 	return f.found;
 }

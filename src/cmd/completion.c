@@ -11,7 +11,7 @@ static const struct param params[] = {
 	{ 0 }
 };
 
-static enum result run(struct session *s, struct args *args, struct reply *out)
+static enum result completion_run(struct session *s, struct args *args, struct reply *out)
 {
 	const struct completion_args *a = (const struct completion_args *)args;
 	struct buf b = BUF_MAX(1u << 20);
@@ -26,7 +26,7 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 	return SUCCESS;
 }
 
-static void show(const struct reply *r, struct view *v)
+static void completion_show(const struct reply *r, struct view *v)
 {
 	buf_adds(v->out, json_get(r->more, "script"));
 }
@@ -44,6 +44,6 @@ const struct command cmd_completion = {
 	.params = params,
 	.args_size = sizeof(struct completion_args),
 	.flags = C_IDEMPOTENT | C_LOCAL,
-	.run = run,
-	.show = show,
+	.run = completion_run,
+	.show = completion_show,
 };

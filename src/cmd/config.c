@@ -15,7 +15,7 @@ struct config_args {
 #define PARAM_USER \
 	LOCAL(config, user, "user", P_FLAG, .help = "use your own settings, not those of the queue")
 
-static enum result load(struct session *s, struct answer *ans)
+static enum result config_load(struct session *s, struct answer *ans)
 {
 	struct client_options said = s->client.said;
 
@@ -26,7 +26,7 @@ static enum result load(struct session *s, struct answer *ans)
 static enum result load_to_show(struct session *s, struct reply *out)
 {
 	struct answer ans = { 0 };
-	enum result code = load(s, &ans);
+	enum result code = config_load(s, &ans);
 
 	if (code != SUCCESS && !s->client.conn.settings.disagree)
 		return run_answer(&ans, out);
@@ -35,7 +35,7 @@ static enum result load_to_show(struct session *s, struct reply *out)
 	return SUCCESS;
 }
 
-static enum result unknown(struct session *s, struct str name, struct reply *out)
+static enum result config_unknown(struct session *s, struct str name, struct reply *out)
 {
 	const char *names[SETTINGS_MAX], *near;
 	size_t n = 0;
@@ -83,8 +83,8 @@ static bool is_hidden(const struct session *s, const struct setting *set,
 	return t.state == TRUST_MISSING;
 }
 
-static struct str shown(const struct session *s, const struct setting *set,
-			const struct settings_value *v)
+static struct str config_shown(const struct session *s, const struct setting *set,
+			       const struct settings_value *v)
 {
 	if (is_hidden(s, set, v))
 		return STR("(not trusted: a person has to read the file)");
@@ -97,7 +97,7 @@ static json_t *setting_json(const struct session *s, const struct setting *set)
 	json_t *o = json_object();
 
 	json_object_set_new(o, "name", json_string(set->name));
-	json_object_set_new(o, "value", json_str(shown(s, set, &v)));
+	json_object_set_new(o, "value", json_str(config_shown(s, set, &v)));
 	json_object_set_new(o, "origin", json_str(v.origin));
 	json_object_set_new(o, "default", json_string(set->def));
 	json_object_set_new(o, "help", json_string(set->help));
@@ -111,7 +111,7 @@ static enum result run_get(struct session *s, struct args *args, struct reply *o
 	enum result code;
 
 	if (!set)
-		return unknown(s, a->name, out);
+		return config_unknown(s, a->name, out);
 	code = load_to_show(s, out);
 	if (code == SUCCESS)
 		json_object_set_new(reply_more(out), "setting", setting_json(s, set));
@@ -138,7 +138,7 @@ static const char *file_for(struct session *s, const struct config_args *a)
 {
 	struct answer ignored = { 0 };
 
-	load(s, &ignored);
+	config_load(s, &ignored);
 	if (a->user)
 		return s->client.conn.settings.user_file;
 	if (s->client.conn.settings.queue_file || !s->client.conn.place.pawl_dir)
@@ -163,7 +163,7 @@ struct hold {
 	struct queue_lock lock;
 };
 
-static bool emergency(struct client *c)
+static bool config_emergency(struct client *c)
 {
 	struct request rq = { .op = OP_EMERGENCY };
 	struct answer ans = { 0 };
@@ -185,7 +185,7 @@ static enum result hold_settings(struct session *s, const struct config_args *a,
 	    !h->client.conn.config.uri.n)
 		return SUCCESS;
 	client_lock_queue(&h->client, TYPED_CONFIG, what, &h->lock, &found);
-	if (found.code == SUCCESS || (!found.barred && !emergency(&h->client)))
+	if (found.code == SUCCESS || (!found.barred && !config_emergency(&h->client)))
 		return SUCCESS;
 	ans->applied = 'n';
 	client_close(&h->client);
@@ -228,7 +228,7 @@ static enum result write_setting(struct session *s, const struct config_args *a,
 
 	client_judge(&s->client, &before);
 	if (!settings_find(a->name))
-		return unknown(s, a->name, out);
+		return config_unknown(s, a->name, out);
 	if (!file)
 		return no_file(a, out);
 	if (hold_settings(s, a, "config set", &hold, &ans) == SUCCESS) {

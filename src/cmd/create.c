@@ -31,13 +31,13 @@ static const struct param params[] = {
 };
 
 /* A list in a file is several calls, and an editor needs a terminal. */
-static bool runs(const struct session *s, const struct args *a)
+static bool create_runs(const struct session *s, const struct args *a)
 {
 	return ((const struct create_args *)a)->file.n || (!HAS(&a->rq, title) && edit_can(s));
 }
 
 /* The new task differs from the request: one of its dependencies was canceled. */
-static void tell(struct session *s, const struct args *a, struct reply *out)
+static void create_tell(struct session *s, const struct args *a, struct reply *out)
 {
 	const struct task *t = out->ans.task;
 
@@ -51,7 +51,7 @@ static void tell(struct session *s, const struct args *a, struct reply *out)
 		   s->arena);
 }
 
-static enum result ask(struct session *s, struct args *a, struct reply *out)
+static enum result create_ask(struct session *s, struct args *a, struct reply *out)
 {
 	const char *fault = fields_fault(&a->rq);
 
@@ -61,7 +61,7 @@ static enum result ask(struct session *s, struct args *a, struct reply *out)
 		fault = "--status: a new task is Ready or Backlog";
 	if (fault)
 		return run_fail(USAGE, str_c(fault), STR("run `pawl help create`"), out);
-	if (!HAS(&a->rq, title) && !runs(s, a))
+	if (!HAS(&a->rq, title) && !create_runs(s, a))
 		return run_fail(
 			USAGE, STR("create needs TITLE: title: one line"),
 			STR("e.g. pawl create \"Fix the parser\" --priority high --label bug"),
@@ -69,21 +69,21 @@ static enum result ask(struct session *s, struct args *a, struct reply *out)
 	return SUCCESS;
 }
 
-static enum result run(struct session *s, struct args *a, struct reply *out)
+static enum result create_run(struct session *s, struct args *a, struct reply *out)
 {
 	struct str file = ((const struct create_args *)a)->file;
-	enum result code = ask(s, a, out);
+	enum result code = create_ask(s, a, out);
 
 	if (code != SUCCESS)
 		return code;
 	if (file.n)
 		return plan_create(s, &a->rq, file, out);
 	code = edit_create(s, a, out);
-	tell(s, a, out);
+	create_tell(s, a, out);
 	return code;
 }
 
-static void show(const struct reply *r, struct view *v)
+static void create_show(const struct reply *r, struct view *v)
 {
 	const struct task *t = r->ans.task;
 
@@ -127,9 +127,9 @@ const struct command cmd_create = {
 	.flags = C_WRITE,
 	.op = OP_CREATE,
 	.fails = FAILS(CONFLICT, NOT_FOUND),
-	.ask = ask,
-	.tell = tell,
-	.run = run,
-	.runs = runs,
-	.show = show,
+	.ask = create_ask,
+	.tell = create_tell,
+	.run = create_run,
+	.runs = create_runs,
+	.show = create_show,
 };

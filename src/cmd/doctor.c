@@ -358,7 +358,7 @@ static void check_despite(struct exam *x, const struct answer *ans)
 
 /* --- the command --------------------------------------------------------------------------------- */
 
-static void examine(struct exam *x)
+static void doctor_examine(struct exam *x)
 {
 	struct session *s = x->s;
 	struct client_options said = s->client.said;
@@ -393,7 +393,7 @@ static json_t *repairs_of(const json_t *findings)
 	return list;
 }
 
-static bool agreed(struct exam *x, bool yes)
+static bool doctor_agreed(struct exam *x, bool yes)
 {
 	struct reply preview = { 0 };
 	int said;
@@ -406,7 +406,7 @@ static bool agreed(struct exam *x, bool yes)
 	return said > 0;
 }
 
-static enum result refuse(struct exam *x, struct reply *out)
+static enum result doctor_refuse(struct exam *x, struct reply *out)
 {
 	run_fail(USAGE,
 		 arena_printf(x->s->arena,
@@ -419,7 +419,7 @@ static enum result refuse(struct exam *x, struct reply *out)
 }
 
 /* Repairs what the exam found, then examines everything again. */
-static enum result repair(struct exam *x, struct reply *out)
+static enum result doctor_run_repair(struct exam *x, struct reply *out)
 {
 	struct repairs did = { 0 };
 	struct answer ans = { 0 };
@@ -437,11 +437,11 @@ static enum result repair(struct exam *x, struct reply *out)
 		json_object_set_new(more, "saved", json_str(did.saved));
 	json_decref(x->findings);
 	x->fix = true;
-	examine(x);
+	doctor_examine(x);
 	return SUCCESS;
 }
 
-static enum result run(struct session *s, struct args *args, struct reply *out)
+static enum result doctor_run(struct session *s, struct args *args, struct reply *out)
 {
 	const struct doctor_args *a = (const struct doctor_args *)args;
 	struct exam x = { .s = s };
@@ -449,10 +449,10 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 	if (a->yes && !a->fix)
 		return run_fail(USAGE, STR("--yes belongs to --fix"),
 				STR("pawl doctor --fix --yes"), out);
-	examine(&x);
-	if (a->fix && x.repairs && !agreed(&x, a->yes))
-		return refuse(&x, out);
-	if (a->fix && x.repairs && repair(&x, out) != SUCCESS)
+	doctor_examine(&x);
+	if (a->fix && x.repairs && !doctor_agreed(&x, a->yes))
+		return doctor_refuse(&x, out);
+	if (a->fix && x.repairs && doctor_run_repair(&x, out) != SUCCESS)
 		return out->ans.code;
 	if (x.bad)
 		run_fail(MISCONFIGURED,
@@ -492,7 +492,7 @@ static void show_file(const json_t *o, const char *name, const char *title, stru
 	view_text(v, PLAIN, "\n");
 }
 
-static void show(const struct reply *r, struct view *v)
+static void doctor_show(const struct reply *r, struct view *v)
 {
 	const json_t *list = json_object_get(r->more, "findings"), *f;
 	size_t i;
@@ -546,6 +546,6 @@ const struct command cmd_doctor = {
 	.args_size = sizeof(struct doctor_args),
 	.flags = C_IDEMPOTENT | C_LOCAL | C_REPORT,
 	.fails = FAILS(CONFLICT),
-	.run = run,
-	.show = show,
+	.run = doctor_run,
+	.show = doctor_show,
 };

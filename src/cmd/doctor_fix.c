@@ -49,7 +49,7 @@ static enum result take_lock(struct client *c, struct queue_lock *lock, struct a
 }
 
 /* A backup may take longer than the lease. If the lock was lost, others may have changed the queue since. */
-static enum result renew(struct client *c, struct answer *ans)
+static enum result doctor_fix_renew(struct client *c, struct answer *ans)
 {
 	struct request rq = { .op = OP_HEARTBEAT };
 
@@ -82,8 +82,8 @@ static struct str saved_name(const char *backup, struct arena *a)
 
 /* --- the repair -------------------------------------------------------------------------------------------- */
 
-static enum result mend(struct client *c, enum mend_step step, struct salvage *saved,
-			struct answer *ans)
+static enum result doctor_fix_repair(struct client *c, enum mend_step step, struct salvage *saved,
+				     struct answer *ans)
 {
 	struct mend_sink sink = salvage_sink(saved);
 	size_t n;
@@ -100,8 +100,8 @@ static enum result mend_locked(struct client *c, const char *backup, struct salv
 	enum result code = backup_write(c->conn.queue, backup, &b, ans, c->arena);
 
 	if (code == SUCCESS)
-		code = renew(c, ans);
-	return code == SUCCESS ? mend(c, MEND_DATA, saved, ans) : code;
+		code = doctor_fix_renew(c, ans);
+	return code == SUCCESS ? doctor_fix_repair(c, MEND_DATA, saved, ans) : code;
 }
 
 enum result doctor_repair(struct session *s, struct repairs *out, struct answer *ans)
@@ -116,7 +116,7 @@ enum result doctor_repair(struct session *s, struct repairs *out, struct answer 
 	if (code != SUCCESS)
 		return code;
 	salvage_init(&saved, saved_name(out->backup, s->arena), s->arena);
-	code = mend(c, MEND_BLOCKS, &saved, ans);
+	code = doctor_fix_repair(c, MEND_BLOCKS, &saved, ans);
 	if (code == SUCCESS)
 		code = take_lock(c, &lock, ans);
 	if (code == SUCCESS)

@@ -13,7 +13,7 @@ static const struct param params[] = {
 	{ 0 }
 };
 
-static enum result ask(struct session *s, struct args *a, struct reply *out)
+static enum result done_ask(struct session *s, struct args *a, struct reply *out)
 {
 	(void)s;
 	if (HAS(&a->rq, new_token) && !a->rq.claim_next && !a->rq.take)
@@ -22,7 +22,7 @@ static enum result ask(struct session *s, struct args *a, struct reply *out)
 	return SUCCESS;
 }
 
-static void show(const struct reply *r, struct view *v)
+static void done_show(const struct reply *r, struct view *v)
 {
 	show_task(r, v);
 	if (r->ans.next)
@@ -52,6 +52,6 @@ const struct command cmd_done = {
 	.flags = C_WRITE,
 	.op = OP_DONE,
 	.fails = FAILS(CONFLICT, LOST_LOCK, INCOMPLETE_SUBTASKS, NOT_FOUND),
-	.ask = ask,
-	.show = show,
+	.ask = done_ask,
+	.show = done_show,
 };

@@ -103,7 +103,7 @@ static struct str at_line(struct editing *e, size_t line, struct str text)
 }
 
 /* Reads the task and makes its text, with `was` as that text reads. */
-static enum result load(struct editing *e, struct answer *ans)
+static enum result edit_cmd_load(struct editing *e, struct answer *ans)
 {
 	struct request rq = { .op = OP_SHOW };
 	struct yaml_fault fault = { 0 };
@@ -163,7 +163,7 @@ static size_t changes_of(struct editing *e, const struct form *f, struct request
 	return n;
 }
 
-static void send(struct editing *e, const struct form *f, struct answer *ans)
+static void edit_cmd_send(struct editing *e, const struct form *f, struct answer *ans)
 {
 	struct request rqs[CHANGES];
 	struct answer answers[CHANGES];
@@ -188,7 +188,7 @@ static bool same_but_version(struct editing *e, struct form *f)
 	int64_t seen = f->task.version ? f->task.version : e->task.version;
 	struct answer ans = { 0 };
 	struct request nothing = { .op = OP_UPDATE };
-	bool same = seen == e->task.version && load(&now, &ans) == SUCCESS &&
+	bool same = seen == e->task.version && edit_cmd_load(&now, &ans) == SUCCESS &&
 		    now.task.version != seen &&
 		    !form_changes(&e->was, &now.was, &nothing, e->s->arena) &&
 		    strs_eq(e->was.task.depends, now.was.task.depends);
@@ -199,10 +199,10 @@ static bool same_but_version(struct editing *e, struct form *f)
 	return same;
 }
 
-static enum result apply(struct editing *e, struct form *f, struct answer *ans)
+static enum result edit_cmd_apply(struct editing *e, struct form *f, struct answer *ans)
 {
 	for (int i = 0; i < TRIES; i++) {
-		send(e, f, ans);
+		edit_cmd_send(e, f, ans);
 		if (ans->code != CONFLICT || !same_but_version(e, f))
 			break;
 	}
@@ -227,7 +227,7 @@ static enum result try_text(struct editing *e, struct str text, struct str *prob
 				   STR("the task needs a title"));
 		code = run_fail(USAGE, *problem, STR("nothing was changed"), out);
 	} else {
-		code = apply(e, &f, &out->ans);
+		code = edit_cmd_apply(e, &f, &out->ans);
 		if (code == USAGE || code == MISCONFIGURED || code == NOT_FOUND) {
 			*problem = at_line(e, form_line(&f, out->ans.message), out->ans.message);
 			out->ans.message = *problem;
@@ -258,14 +258,14 @@ static void keep_text(struct editing *e, struct reply *out)
 	json_object_set_new(reply_more(out), "file", json_str(str_c(e->path)));
 }
 
-static enum result unchanged(struct editing *e, struct reply *out)
+static enum result edit_cmd_unchanged(struct editing *e, struct reply *out)
 {
 	out->ans = (struct answer){ .task = &e->task };
 	return SUCCESS;
 }
 
 /* An editor that failed may still have written something. A file that cannot be read may have the person's text. */
-static bool wrote(struct editing *e)
+static bool edit_cmd_wrote(struct editing *e)
 {
 	struct str text;
 	int r = data_read(e->s, e->path, &text);
@@ -288,10 +288,10 @@ static enum result edit_in_editor(struct editing *e, struct reply *out)
 		code = run_editor(e->s, e->path, &text, out);
 		problem = STR("");
 		if (code == SUCCESS)
-			code = str_eq(text, e->original) ? unchanged(e, out)
+			code = str_eq(text, e->original) ? edit_cmd_unchanged(e, out)
 							 : try_text(e, text, &problem, out);
 	} while (problem.n && ask_again(e->s, problem));
-	if (code == SUCCESS || !wrote(e))
+	if (code == SUCCESS || !edit_cmd_wrote(e))
 		unlink(e->path);
 	else
 		keep_text(e, out);
@@ -334,7 +334,7 @@ static enum result check_version(struct editing *e, struct request *rq, struct a
 	return SUCCESS;
 }
 
-static enum result run(struct session *s, struct args *args, struct reply *out)
+static enum result edit_cmd_run(struct session *s, struct args *args, struct reply *out)
 {
 	struct str file = ((const struct edit_args *)args)->file;
 	struct editing e = { .s = s, .call = &args->rq };
@@ -344,7 +344,7 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 	if (HAS(&args->rq, request_id))
 		return run_fail(USAGE, STR("edit makes several changes; it takes no --request-id"),
 				STR("run `pawl help edit`"), out);
-	if (load(&e, &ans) != SUCCESS || check_version(&e, &args->rq, &ans) != SUCCESS) {
+	if (edit_cmd_load(&e, &ans) != SUCCESS || check_version(&e, &args->rq, &ans) != SUCCESS) {
 		form_free(&e.was);
 		return run_answer(&ans, out);
 	}
@@ -361,7 +361,7 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 	return code;
 }
 
-static void show(const struct reply *r, struct view *v)
+static void edit_cmd_show(const struct reply *r, struct view *v)
 {
 	show_did(r, v, json_is_true(json_object_get(r->more, "changed")) ? "updated" : "unchanged");
 }
@@ -384,8 +384,8 @@ const struct command cmd_edit = {
 	.flags = C_WRITE | C_SHELL,
 	.op = OP_UPDATE,
 	.fails = FAILS(CONFLICT, LOST_LOCK, NOT_FOUND),
-	.run = run,
-	.show = show,
+	.run = edit_cmd_run,
+	.show = edit_cmd_show,
 };
 
 /* --- create without a title ----------------------------------------------------------------------- */
@@ -396,7 +396,7 @@ bool edit_can(const struct session *s)
 }
 
 /* The form of a new task has the options of the call already. */
-static struct task draft(const struct request *rq, struct arena *a)
+static struct task edit_cmd_draft(const struct request *rq, struct arena *a)
 {
 	struct task t = { .status = HAS(rq, status) ? rq->status : READY,
 			  .class_rank = STANDARD,
@@ -466,7 +466,7 @@ static enum result create_in_editor(struct editing *e, struct args *args, struct
 enum result edit_create(struct session *s, struct args *args, struct reply *out)
 {
 	struct request call = args->rq;
-	struct editing e = { .s = s, .call = &call, .task = draft(&call, s->arena) };
+	struct editing e = { .s = s, .call = &call, .task = edit_cmd_draft(&call, s->arena) };
 	struct yaml_fault fault = { 0 };
 	enum result code;
 	int r;
@@ -479,7 +479,7 @@ enum result edit_create(struct session *s, struct args *args, struct reply *out)
 			    arena_printf(s->arena, "cannot write %s: %s", e.path, strerror(-r)),
 			    STR("check the folder in TMPDIR"), out)
 		 : create_in_editor(&e, args, out);
-	if (!r && (code == SUCCESS || !wrote(&e))) {
+	if (!r && (code == SUCCESS || !edit_cmd_wrote(&e))) {
 		unlink(e.path);
 	} else if (!r) {
 		out->ans.hint = arena_printf(s->arena, "your text is in %s", e.path);

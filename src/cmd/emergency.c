@@ -57,7 +57,7 @@ static bool is_on(struct session *s)
 	return ans.code == SUCCESS && ans.task->lock.holder.n;
 }
 
-static void tell(struct session *s, const struct args *a, struct reply *out)
+static void emergency_tell(struct session *s, const struct args *a, struct reply *out)
 {
 	(void)a;
 	if (out->ans.code != SUCCESS)
@@ -77,7 +77,7 @@ static enum result run_on(struct session *s, struct args *a, struct reply *out)
 		GIVE(&a->rq, text, path);
 	}
 	code = run_op(s, a, out);
-	tell(s, a, out);
+	emergency_tell(s, a, out);
 	if (code == SUCCESS && trouble.n)
 		reply_warn(out, trouble, s->arena);
 	return code;
@@ -142,7 +142,7 @@ const struct command cmd_emergency_off = {
 	.params = off_params,
 	.flags = C_WRITE | C_IDEMPOTENT,
 	.op = OP_EMERGENCY_OFF,
-	.tell = tell,
+	.tell = emergency_tell,
 	.show = show_state,
 };
 
@@ -156,6 +156,6 @@ const struct command cmd_emergency_status = {
 	.gives = "emergency",
 	.flags = C_IDEMPOTENT,
 	.op = OP_EMERGENCY,
-	.tell = tell,
+	.tell = emergency_tell,
 	.show = show_state,
 };

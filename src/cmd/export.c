@@ -31,7 +31,7 @@ struct sending {
 	struct data_progress progress;
 };
 
-static int send(void *ctx, const struct parcel *p)
+static int export_send(void *ctx, const struct parcel *p)
 {
 	struct sending *x = ctx;
 	int r = port_out_add(&x->out, p);
@@ -40,7 +40,7 @@ static int send(void *ctx, const struct parcel *p)
 	return r;
 }
 
-static enum result cannot(struct session *s, const char *path, int r, struct reply *out)
+static enum result export_cannot(struct session *s, const char *path, int r, struct reply *out)
 {
 	const char *hint = "check the folder's permissions and the free space on its disk",
 		   *why = strerror(-r);
@@ -100,7 +100,7 @@ static enum result choose_format(struct session *s, const struct export_args *a,
 	return SUCCESS;
 }
 
-static enum result run(struct session *s, struct args *args, struct reply *out)
+static enum result export_run(struct session *s, struct args *args, struct reply *out)
 {
 	const struct export_args *a = (const struct export_args *)args;
 	char *path = data_path(s, a->output);
@@ -121,9 +121,9 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 	else
 		r = port_out_open(&x.out, format, path, a->force, s->arena);
 	if (r)
-		return cannot(s, path, r, out);
-	code = queue_export(s->client.conn.queue, (unsigned)args->rq.statuses, send, &x, &r, &ans,
-			    s->arena);
+		return export_cannot(s, path, r, out);
+	code = queue_export(s->client.conn.queue, (unsigned)args->rq.statuses, export_send, &x, &r,
+			    &ans, s->arena);
 	data_progress_end(&x.progress);
 	if (!r)
 		r = port_out_close(&x.out, code == SUCCESS);
@@ -133,7 +133,7 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 	if (code != SUCCESS)
 		return run_answer(&ans, out);
 	if (r)
-		return cannot(s, path, r, out);
+		return export_cannot(s, path, r, out);
 	json_object_set_new(reply_more(out), "exported", json_integer((json_int_t)x.out.n));
 	json_object_set_new(reply_more(out), "file", json_str(str_c(path)));
 	if (x.foreign.lost[0].n)
@@ -156,7 +156,7 @@ static void show_left_out(const json_t *fields, struct view *v)
 	}
 }
 
-static void show(const struct reply *r, struct view *v)
+static void export_show(const struct reply *r, struct view *v)
 {
 	const json_t *o = r->more;
 
@@ -189,6 +189,6 @@ const struct command cmd_export = {
 	.args_size = sizeof(struct export_args),
 	.flags = C_IDEMPOTENT,
 	.fails = FAILS(CONFLICT),
-	.run = run,
-	.show = show,
+	.run = export_run,
+	.show = export_show,
 };

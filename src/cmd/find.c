@@ -17,7 +17,7 @@ static const struct param params[] = {
 	{ 0 }
 };
 
-static enum result ask(struct session *s, struct args *args, struct reply *out)
+static enum result find_ask(struct session *s, struct args *args, struct reply *out)
 {
 	const struct find_args *a = (const struct find_args *)args;
 
@@ -30,7 +30,7 @@ static enum result ask(struct session *s, struct args *args, struct reply *out)
 	return SUCCESS;
 }
 
-static void tell(struct session *s, const struct args *args, struct reply *out)
+static void find_tell(struct session *s, const struct args *args, struct reply *out)
 {
 	const struct find_args *a = (const struct find_args *)args;
 
@@ -55,7 +55,7 @@ const struct command cmd_find = {
 	.args_size = sizeof(struct find_args),
 	.flags = C_IDEMPOTENT,
 	.op = OP_LIST,
-	.ask = ask,
-	.tell = tell,
+	.ask = find_ask,
+	.tell = find_tell,
 	.show = show_tasks,
 };

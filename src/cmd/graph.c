@@ -19,7 +19,7 @@ static const struct param params[] = {
 	{ 0 }
 };
 
-static enum result ask(struct session *s, struct args *args, struct reply *out)
+static enum result graph_cmd_ask(struct session *s, struct args *args, struct reply *out)
 {
 	const struct graph_args *a = (const struct graph_args *)args;
 
@@ -31,7 +31,7 @@ static enum result ask(struct session *s, struct args *args, struct reply *out)
 	return SUCCESS;
 }
 
-static void tell(struct session *s, const struct args *args, struct reply *out)
+static void graph_cmd_tell(struct session *s, const struct args *args, struct reply *out)
 {
 	const struct graph_args *a = (const struct graph_args *)args;
 	struct graph_shown *own = arena_new(s->arena, struct graph_shown);
@@ -66,7 +66,7 @@ const struct command cmd_graph = {
 	.flags = C_IDEMPOTENT,
 	.op = OP_LIST,
 	.fails = FAILS(NOT_FOUND),
-	.ask = ask,
-	.tell = tell,
+	.ask = graph_cmd_ask,
+	.tell = graph_cmd_tell,
 	.show = show_graph,
 };

@@ -13,7 +13,8 @@ static const struct param params[] = {
 	{ 0 }
 };
 
-static enum result lost(struct session *s, const struct task *t, struct str why, struct reply *out)
+static enum result guard_cmd_lost(struct session *s, const struct task *t, struct str why,
+				  struct reply *out)
 {
 	return run_fail(
 		LOST_LOCK,
@@ -45,24 +46,25 @@ static struct str holder_text(struct session *s, const struct task *t, int64_t n
 			    (long long)t->fence);
 }
 
-static enum result check(struct session *s, const struct answer *found, struct str token,
-			 int64_t fence, struct reply *out)
+static enum result guard_cmd_check(struct session *s, const struct answer *found, struct str token,
+				   int64_t fence, struct reply *out)
 {
 	const struct task *t = found->task;
 
 	if (fence && fence != t->fence)
-		return lost(s, t,
-			    arena_printf(s->arena, " any more: its fence is %lld, not %lld",
-					 (long long)t->fence, (long long)fence),
-			    out);
+		return guard_cmd_lost(s, t,
+				      arena_printf(s->arena,
+						   " any more: its fence is %lld, not %lld",
+						   (long long)t->fence, (long long)fence),
+				      out);
 	if (!token.n)
-		return lost(s, t, STR(": there is no saved token for it here"), out);
+		return guard_cmd_lost(s, t, STR(": there is no saved token for it here"), out);
 	if (!lease_live(&t->lock, found->now))
-		return lost(s, t, holder_text(s, t, found->now), out);
+		return guard_cmd_lost(s, t, holder_text(s, t, found->now), out);
 	if (!t->lock.token.n)
 		return ask_store(s, t->id, token, out);
 	if (!lease_owned(&t->lock, token_hash(s->arena, token), found->now))
-		return lost(s, t, holder_text(s, t, found->now), out);
+		return guard_cmd_lost(s, t, holder_text(s, t, found->now), out);
 	return run_answer(found, out);
 }
 
@@ -77,7 +79,7 @@ static bool find_fence(const struct args *a, int64_t *fence)
 	return str_to_i64(str_c(text), fence) && *fence > 0;
 }
 
-static enum result run(struct session *s, struct args *a, struct reply *out)
+static enum result guard_cmd_run(struct session *s, struct args *a, struct reply *out)
 {
 	const char *task = getenv("PAWL_TASK");
 	struct request rq = { .op = OP_SHOW };
@@ -99,10 +101,10 @@ static enum result run(struct session *s, struct args *a, struct reply *out)
 		client_token(&s->client, a->rq.id, a->rq.token, &token, &ans);
 	if (ans.code != SUCCESS)
 		return run_answer(&ans, out);
-	return check(s, &ans, token, fence, out);
+	return guard_cmd_check(s, &ans, token, fence, out);
 }
 
-static void show(const struct reply *r, struct view *v)
+static void guard_cmd_show(const struct reply *r, struct view *v)
 {
 	const struct task *t = r->ans.task;
 
@@ -131,6 +133,6 @@ const struct command cmd_guard = {
 	.flags = C_IDEMPOTENT,
 	.op = OP_SHOW,
 	.fails = FAILS(LOST_LOCK, NOT_FOUND),
-	.run = run,
-	.show = show,
+	.run = guard_cmd_run,
+	.show = guard_cmd_show,
 };

@@ -13,7 +13,7 @@ struct exam {
 
 /* --- judging them ------------------------------------------------------------------------------------ */
 
-static void reason(struct exam *x, int minus, struct str text, struct str advice)
+static void health_reason(struct exam *x, int minus, struct str text, struct str advice)
 {
 	json_t *r = json_object();
 
@@ -29,29 +29,31 @@ static void find_reasons(struct exam *x)
 	struct arena *a = x->s->arena;
 
 	if (f->stale)
-		reason(x, 30,
-		       arena_printf(
-			       a,
-			       "%lld stale lock%s: expired more than %s ago, or of a dead process",
-			       (long long)f->stale, f->stale == 1 ? "" : "s",
-			       arena_cstr(a, duration_text(a, x->stale_ms))),
-		       STR("to release them: pawl lock cleanup"));
+		health_reason(
+			x, 30,
+			arena_printf(
+				a,
+				"%lld stale lock%s: expired more than %s ago, or of a dead process",
+				(long long)f->stale, f->stale == 1 ? "" : "s",
+				arena_cstr(a, duration_text(a, x->stale_ms))),
+			STR("to release them: pawl lock cleanup"));
 	if (f->recent_failures > HEALTH_FAILURES)
-		reason(x, 40,
-		       arena_printf(a, "%lld%s changes failed in the last %s",
-				    (long long)f->recent_failures,
-				    f->recent_failures >= 16 ? " or more" : "",
-				    arena_cstr(a, duration_text(a, HEALTH_RECENT_MS))),
-		       STR("`pawl lock typed` and the refusals name the lock in the way; --timeout waits longer"));
+		health_reason(
+			x, 40,
+			arena_printf(a, "%lld%s changes failed in the last %s",
+				     (long long)f->recent_failures,
+				     f->recent_failures >= 16 ? " or more" : "",
+				     arena_cstr(a, duration_text(a, HEALTH_RECENT_MS))),
+			STR("`pawl lock typed` and the refusals name the lock in the way; --timeout waits longer"));
 	if (f->load_percent > HEALTH_LOAD)
-		reason(x, 20,
-		       arena_printf(a, "the machine's load is %lld.%02lld per processor",
-				    (long long)f->load_percent / 100,
-				    (long long)f->load_percent % 100),
-		       STR("run fewer programs at once on this machine"));
+		health_reason(x, 20,
+			      arena_printf(a, "the machine's load is %lld.%02lld per processor",
+					   (long long)f->load_percent / 100,
+					   (long long)f->load_percent % 100),
+			      STR("run fewer programs at once on this machine"));
 }
 
-static json_t *warnings(struct exam *x)
+static json_t *health_warnings(struct exam *x)
 {
 	int64_t share = health_failed_share(&x->found.facts);
 	json_t *list = json_array();
@@ -65,7 +67,7 @@ static json_t *warnings(struct exam *x)
 	return list;
 }
 
-static json_t *seconds(int64_t us)
+static json_t *health_seconds(int64_t us)
 {
 	return json_real((double)us / 1e6);
 }
@@ -89,12 +91,13 @@ static json_t *op_json(const char *name, const struct health_op *o)
 	json_object_set_new(j, "operation", words_json(name));
 	json_object_set_new(j, "acquired", json_integer(o->done));
 	json_object_set_new(j, "failed", json_integer(o->failed));
-	json_object_set_new(j, "wait_mean", seconds(all ? o->wait_us / all : 0));
-	json_object_set_new(j, "wait_p95", seconds(p95 < o->wait_max_us ? p95 : o->wait_max_us));
-	json_object_set_new(j, "wait_max", seconds(o->wait_max_us));
+	json_object_set_new(j, "wait_mean", health_seconds(all ? o->wait_us / all : 0));
+	json_object_set_new(j, "wait_p95",
+			    health_seconds(p95 < o->wait_max_us ? p95 : o->wait_max_us));
+	json_object_set_new(j, "wait_max", health_seconds(o->wait_max_us));
 	json_object_set_new(j, "held", json_integer(o->held));
-	json_object_set_new(j, "hold_mean", seconds(o->held ? o->hold_us / o->held : 0));
-	json_object_set_new(j, "hold_max", seconds(o->hold_max_us));
+	json_object_set_new(j, "hold_mean", health_seconds(o->held ? o->hold_us / o->held : 0));
+	json_object_set_new(j, "hold_max", health_seconds(o->hold_max_us));
 	return j;
 }
 
@@ -135,7 +138,7 @@ static void put_counts(struct exam *x)
 	}
 }
 
-static const char *level(int score)
+static const char *health_level(int score)
 {
 	return score < HEALTH_CRITICAL ? "critical" : score < HEALTH_DEGRADED ? "degraded" : "good";
 }
@@ -153,10 +156,10 @@ static void put_score(struct exam *x)
 			json_string(
 				"to make the queue read-only while you examine it: pawl emergency on --reason TEXT"));
 	json_object_set_new(x->out, "score", json_integer(score));
-	json_object_set_new(x->out, "level", json_string(level(score)));
+	json_object_set_new(x->out, "level", json_string(health_level(score)));
 	json_object_set_new(x->out, "reasons", x->reasons);
 	json_object_set_new(x->out, "advice", x->advice);
-	json_object_set_new(x->out, "warnings", warnings(x));
+	json_object_set_new(x->out, "warnings", health_warnings(x));
 	json_object_set_new(x->out, "stale_locks", json_integer(x->found.facts.stale));
 	json_object_set_new(x->out, "recent_failures",
 			    json_integer(x->found.facts.recent_failures));
@@ -165,7 +168,7 @@ static void put_score(struct exam *x)
 }
 
 /* Only if the score is below 60 and the setting allows it. */
-static enum result mend(struct exam *x, struct answer *ans)
+static enum result health_repair(struct exam *x, struct answer *ans)
 {
 	struct request rq = { .op = OP_LOCK_CLEANUP };
 	json_t *list = json_array();
@@ -177,7 +180,7 @@ static enum result mend(struct exam *x, struct answer *ans)
 	return ans->code == SUCCESS ? client_health(&x->s->client, &x->found, ans) : ans->code;
 }
 
-static enum result run(struct session *s, struct args *args, struct reply *out)
+static enum result health_run(struct session *s, struct args *args, struct reply *out)
 {
 	struct exam x = { .s = s,
 			  .stale_ms = client_stale_after(&s->client),
@@ -189,7 +192,7 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 	code = client_health(&s->client, &x.found, &ans);
 	if (code == SUCCESS && health_score(&x.found.facts) < HEALTH_DEGRADED &&
 	    x.found.facts.stale && client_health_auto(&s->client))
-		code = mend(&x, &ans);
+		code = health_repair(&x, &ans);
 	if (code != SUCCESS) {
 		json_decref(x.out);
 		return run_answer(&ans, out);
@@ -296,7 +299,7 @@ static void show_texts(struct view *v, enum paint p, const char *before, const j
 	}
 }
 
-static void show(const struct reply *r, struct view *v)
+static void health_show(const struct reply *r, struct view *v)
 {
 	const json_t *h = json_object_get(r->more, "health"), *why;
 	long long score = view_int(h, "score");
@@ -339,6 +342,6 @@ const struct command cmd_lock_health = {
 	.see = "lock cleanup, lock typed, emergency on, doctor",
 	.gives = "health",
 	.flags = C_IDEMPOTENT,
-	.run = run,
-	.show = show,
+	.run = health_run,
+	.show = health_show,
 };

@@ -8,7 +8,7 @@ static const struct param params[] = {
 	{ 0 }
 };
 
-static void show(const struct reply *r, struct view *v)
+static void heartbeat_show(const struct reply *r, struct view *v)
 {
 	if (v->quiet)
 		return;
@@ -34,5 +34,5 @@ const struct command cmd_heartbeat = {
 	.flags = C_WRITE | C_IDEMPOTENT,
 	.op = OP_HEARTBEAT,
 	.fails = FAILS(LOST_LOCK, NOT_FOUND),
-	.show = show,
+	.show = heartbeat_show,
 };

@@ -24,7 +24,7 @@ static const char *nearest_topic(const char *word, struct arena *a)
 	return near ? arena_cstr(a, str_n(near, n)) : NULL;
 }
 
-static enum result unknown(struct session *s, const struct help_args *a, struct reply *out)
+static enum result help_unknown(struct session *s, const struct help_args *a, struct reply *out)
 {
 	const char *first = a->words.v[0].p, *near = NULL;
 	struct str said = STR("");
@@ -45,7 +45,7 @@ static enum result unknown(struct session *s, const struct help_args *a, struct 
 			out);
 }
 
-static enum result run(struct session *s, struct args *args, struct reply *out)
+static enum result help_run(struct session *s, struct args *args, struct reply *out)
 {
 	const struct help_args *a = (const struct help_args *)args;
 	struct buf b = BUF_MAX(1u << 20);
@@ -53,7 +53,7 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 	if (!s->help || !s->help(&b, a->words)) {
 		buf_free(&b);
 		if (a->words.n)
-			return unknown(s, a, out);
+			return help_unknown(s, a, out);
 		return run_fail(USAGE, STR("help is not available here"), STR(""), out);
 	}
 	json_object_set_new(reply_more(out), "text", json_str(buf_str(&b)));
@@ -61,7 +61,7 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 	return SUCCESS;
 }
 
-static void show(const struct reply *r, struct view *v)
+static void help_show(const struct reply *r, struct view *v)
 {
 	buf_adds(v->out, json_get(r->more, "text"));
 }
@@ -79,6 +79,6 @@ const struct command cmd_help = {
 	.params = params,
 	.args_size = sizeof(struct help_args),
 	.flags = C_IDEMPOTENT | C_LOCAL,
-	.run = run,
-	.show = show,
+	.run = help_run,
+	.show = help_show,
 };

@@ -24,7 +24,7 @@ struct sweep {
 	int64_t count;
 };
 
-static struct str reason(const struct sweep *x)
+static struct str hook_reason(const struct sweep *x)
 {
 	if (!x->agent.n)
 		return STR("the session of its holder ended");
@@ -72,13 +72,13 @@ static void look_at(void *ctx, const struct key_file *f)
 	GIVE(&rq, id, f->task);
 	GIVE(&rq, token, token);
 	if (x->op == OP_RELEASE)
-		GIVE(&rq, reason, reason(x));
+		GIVE(&rq, reason, hook_reason(x));
 	client_call(c, &rq, &ans);
 	x->count += ans.code == SUCCESS;
 }
 
 /* The locks of this agent and run whose tokens are saved here. */
-static enum result sweep(struct session *s, enum op op, struct str agent, struct reply *out)
+static enum result hook_sweep(struct session *s, enum op op, struct str agent, struct reply *out)
 {
 	struct sweep x = { .s = s, .op = op, .agent = agent };
 
@@ -87,7 +87,7 @@ static enum result sweep(struct session *s, enum op op, struct str agent, struct
 	return SUCCESS;
 }
 
-static enum result run(struct session *s, struct args *args, struct reply *out)
+static enum result hook_run(struct session *s, struct args *args, struct reply *out)
 {
 	const struct hook_args *a = (const struct hook_args *)args;
 	struct client_options said = s->client.said;
@@ -100,9 +100,9 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 	if (client_init(&s->client, &said, &ans, s->arena) == SUCCESS &&
 	    s->client.conn.trust.uri.n) {
 		if (str_is(a->event, "beat"))
-			return sweep(s, OP_HEARTBEAT, in.agent, out);
+			return hook_sweep(s, OP_HEARTBEAT, in.agent, out);
 		if (str_is(a->event, "end"))
-			return sweep(s, OP_RELEASE, in.agent, out);
+			return hook_sweep(s, OP_RELEASE, in.agent, out);
 		if (cmd_prime.run(s, args, out) == SUCCESS)
 			return SUCCESS;
 		reply_free(out);
@@ -112,7 +112,7 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 	return SUCCESS;
 }
 
-static void show(const struct reply *r, struct view *v)
+static void hook_show(const struct reply *r, struct view *v)
 {
 	buf_adds(v->out, json_get(r->more, "text"));
 }
@@ -134,6 +134,6 @@ const struct command cmd_hook = {
 	.params = params,
 	.args_size = sizeof(struct hook_args),
 	.flags = C_WRITE | C_LOCAL | C_SHELL,
-	.run = run,
-	.show = show,
+	.run = hook_run,
+	.show = hook_show,
 };

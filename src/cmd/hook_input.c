@@ -14,7 +14,7 @@
 #define CHUNK 65536
 #define AGENT_BYTES 60
 
-static json_t *parse(struct str text)
+static json_t *hook_input_parse(struct str text)
 {
 	json_t *o = json_loadb(text.p, text.n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
 
@@ -60,10 +60,10 @@ static json_t *read_object(struct buf *b)
 	for (;;) {
 		struct str text = str_trim(buf_str(b));
 
-		if (!is_readable(0) && str_ends(text, STR("}")) && (o = parse(text)))
+		if (!is_readable(0) && str_ends(text, STR("}")) && (o = hook_input_parse(text)))
 			return o;
 		if (!is_readable(end) || !read_part(b))
-			return b->full ? NULL : parse(buf_str(b));
+			return b->full ? NULL : hook_input_parse(buf_str(b));
 	}
 }
 

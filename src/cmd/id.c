@@ -1,6 +1,6 @@
 #include "cmd/command.h"
 
-static void show(const struct reply *r, struct view *v)
+static void id_show(const struct reply *r, struct view *v)
 {
 	view_data(v, PLAIN, r->ans.text);
 	view_text(v, PLAIN, "\n");
@@ -20,7 +20,7 @@ const struct command cmd_id_claim = {
 	.gives = "id",
 	.flags = C_WRITE,
 	.op = OP_ID_CLAIM,
-	.show = show,
+	.show = id_show,
 };
 
 const struct command cmd_id_peek = {
@@ -34,7 +34,7 @@ const struct command cmd_id_peek = {
 	.gives = "id",
 	.flags = C_IDEMPOTENT,
 	.op = OP_ID_PEEK,
-	.show = show,
+	.show = id_show,
 };
 
 static const struct param init_params[] = {
@@ -68,5 +68,5 @@ const struct command cmd_id_init = {
 	.flags = C_WRITE | C_IDEMPOTENT | C_SHELL,
 	.op = OP_ID_INIT,
 	.ask = ask_init,
-	.show = show,
+	.show = id_show,
 };

@@ -74,7 +74,7 @@ static enum result read_all(struct session *s, const struct import_args *a, stru
 }
 
 /* The program that wrote the tasks: named, or recognised by the first file. NULL: pawl, or nobody knows. */
-static const struct foreign *writer(struct session *s, const struct import_args *a)
+static const struct foreign *import_writer(struct session *s, const struct import_args *a)
 {
 	const char *path = a->files.n ? data_path(s, a->files.v[0]) : ".";
 
@@ -109,7 +109,7 @@ static enum result mend_links(struct session *s, const struct import_args *a, st
 	return code;
 }
 
-static enum clash clash(const struct import_args *a, bool foreign)
+static enum clash import_clash(const struct import_args *a, bool foreign)
 {
 	if (a->update)
 		return foreign ? CLASH_MERGE : CLASH_UPDATE;
@@ -132,7 +132,7 @@ static enum result put_all(struct session *s, const struct import_args *a, struc
 		.ctx = spool,
 		.progress = data_progress,
 		.progress_ctx = &progress,
-		.clash = clash(a, in->foreign),
+		.clash = import_clash(a, in->foreign),
 		.check = a->check,
 		.agent = s->client.self.agent,
 		.run = s->client.self.run,
@@ -191,7 +191,7 @@ static json_t *preview_json(const struct foreign_in *f)
 	return out;
 }
 
-static void warn(const struct foreign_in *f, struct arena *a, struct reply *out)
+static void import_warn(const struct foreign_in *f, struct arena *a, struct reply *out)
 {
 	for (size_t i = 0; i < f->warnings.n; i++)
 		reply_warn(out, f->warnings.v[i], a);
@@ -201,7 +201,7 @@ static void warn(const struct foreign_in *f, struct arena *a, struct reply *out)
 }
 
 /* All refusals: those of the files, then those of the queue. The first is the error, the others are warnings. */
-static enum result refuse(struct port_in *in, enum result code, struct reply *out)
+static enum result import_refuse(struct port_in *in, enum result code, struct reply *out)
 {
 	struct answer ans = in->n_refusals ? in->refused : *in->ans;
 	struct strs all = in->refusals;
@@ -227,7 +227,7 @@ static enum result refuse(struct port_in *in, enum result code, struct reply *ou
 	return ans.code;
 }
 
-static void report(const struct foreign_in *f, bool preview, struct arena *a, json_t *more)
+static void import_report(const struct foreign_in *f, bool preview, struct arena *a, json_t *more)
 {
 	json_t *statuses = json_object(), *dropped = json_object();
 
@@ -305,8 +305,8 @@ static enum result find_files(struct session *s, const struct import_args *a,
 		out);
 }
 
-static void tell(struct session *s, const struct port_in *in, const struct import *im,
-		 struct reply *out)
+static void import_tell(struct session *s, const struct port_in *in, const struct import *im,
+			struct reply *out)
 {
 	json_t *more = reply_more(out);
 
@@ -316,14 +316,14 @@ static void tell(struct session *s, const struct port_in *in, const struct impor
 	json_object_set_new(more, "skipped", json_integer(im->skipped));
 	json_object_set_new(more, "comments", json_integer(im->comments));
 	if (in->foreign) {
-		report(in->foreign, in->check, s->arena, more);
-		warn(in->foreign, s->arena, out);
+		import_report(in->foreign, in->check, s->arena, more);
+		import_warn(in->foreign, s->arena, out);
 	}
 	if (in->n_left_out || in->hidden)
 		json_object_set_new(more, "left_out", left_out_json(in));
 }
 
-static enum result run(struct session *s, struct args *args, struct reply *out)
+static enum result import_run(struct session *s, struct args *args, struct reply *out)
 {
 	const struct import_args *a = (const struct import_args *)args;
 	struct data_progress progress = { .session = s, .doing = "reading" };
@@ -335,7 +335,9 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 			      .check = a->check,
 			      .progress = data_progress,
 			      .ctx = &progress };
-	struct foreign_in foreign = { .from = writer(s, a), .all = a->all, .ordered = a->ordered };
+	struct foreign_in foreign = { .from = import_writer(s, a),
+				      .all = a->all,
+				      .ordered = a->ordered };
 	struct import im = { 0 };
 	enum result code;
 
@@ -361,20 +363,20 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 	arena_free(&in.piece);
 	spool_close(&spool);
 	if (a->check && (in.n_refusals || (code != SUCCESS && ans.warnings.n))) {
-		code = refuse(&in, code, out);
-		warn(&foreign, s->arena, out);
+		code = import_refuse(&in, code, out);
+		import_warn(&foreign, s->arena, out);
 		return code;
 	}
 	if (code != SUCCESS)
 		return run_answer(&ans, out);
-	tell(s, &in, &im, out);
+	import_tell(s, &in, &im, out);
 	return SUCCESS;
 }
 
 enum result import_from(struct session *s, struct str program, struct reply *out)
 {
 	struct import_args a = { .from = program };
-	enum result code = run(s, &a.args, out);
+	enum result code = import_run(s, &a.args, out);
 
 	if (code == SUCCESS)
 		json_object_set_new(
@@ -394,7 +396,7 @@ static void show_left_out(const json_t *list, struct view *v)
 	}
 }
 
-static void show(const struct reply *r, struct view *v)
+static void import_show_result(const struct reply *r, struct view *v)
 {
 	static const char *const parts[] = { "created", "updated", "skipped" };
 	const json_t *o = r->more;
@@ -430,7 +432,7 @@ static void show(const struct reply *r, struct view *v)
 
 void import_show(const struct reply *r, struct view *v)
 {
-	show(r, v);
+	import_show_result(r, v);
 }
 
 const struct command cmd_import = {
@@ -456,6 +458,6 @@ const struct command cmd_import = {
 	.args_size = sizeof(struct import_args),
 	.flags = C_WRITE,
 	.fails = FAILS(CONFLICT, NOT_FOUND),
-	.run = run,
-	.show = show,
+	.run = import_run,
+	.show = import_show_result,
 };

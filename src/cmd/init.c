@@ -39,7 +39,7 @@ static const char config_text[] =
 	"# lease = " LEASE_DEFAULT "\n"
 	"# max_abandoned = " LEASE_ABANDONED_DEFAULT "\n";
 
-static enum result cannot(struct session *s, const char *path, int r, struct reply *out)
+static enum result init_cannot(struct session *s, const char *path, int r, struct reply *out)
 {
 	return run_fail(API_ERROR,
 			arena_printf(s->arena, "cannot create %s: %s", path, strerror(-r)),
@@ -243,7 +243,7 @@ static enum result choose_outside(struct session *s, struct client_options *said
 				STR("leave one of them out"), out);
 	dir = make_outside(s, &r);
 	if (!dir)
-		return cannot(s, "a folder under $XDG_STATE_HOME", r, out);
+		return init_cannot(s, "a folder under $XDG_STATE_HOME", r, out);
 	said->store = arena_printf(s->arena, "sqlite:%s/queue.db", dir);
 	if (client_init(&s->client, said, &ans, s->arena) != SUCCESS)
 		return run_answer(&ans, out);
@@ -374,7 +374,7 @@ static enum result print_sql(struct session *s, struct reply *out)
 	return code;
 }
 
-static enum result run(struct session *s, struct args *args, struct reply *out)
+static enum result init_run(struct session *s, struct args *args, struct reply *out)
 {
 	const struct init_args *a = (const struct init_args *)args;
 	struct client_options said = s->client.said;
@@ -399,7 +399,7 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 	if (r) {
 		if (made)
 			(void)rmdir(dir);
-		return cannot(s, dir, r, out);
+		return init_cannot(s, dir, r, out);
 	}
 	/* Open the store first: a choice that fails is not recorded. */
 	if (open_queue(s, &existed, &ans) != SUCCESS) {
@@ -409,7 +409,7 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 	}
 	r = make_files(s, dir, a->outside);
 	if (r)
-		return cannot(s, dir, r, out);
+		return init_cannot(s, dir, r, out);
 	if (keep && keep_choice(s, dir, &said, &ans) != SUCCESS)
 		return run_answer(&ans, out);
 	json_object_set_new(reply_more(out), "existed", json_boolean(existed));
@@ -424,7 +424,7 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 	return SUCCESS;
 }
 
-static void show(const struct reply *r, struct view *v)
+static void init_show(const struct reply *r, struct view *v)
 {
 	const json_t *o = r->more;
 	bool existed = json_is_true(json_object_get(o, "existed"));
@@ -474,6 +474,6 @@ const struct command cmd_init = {
 	.params = params,
 	.args_size = sizeof(struct init_args),
 	.flags = C_WRITE | C_IDEMPOTENT | C_LOCAL,
-	.run = run,
-	.show = show,
+	.run = init_run,
+	.show = init_show,
 };

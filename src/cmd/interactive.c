@@ -1,6 +1,6 @@
 #include "cmd/command.h"
 
-static enum result run(struct session *s, struct args *a, struct reply *out)
+static enum result interactive_run(struct session *s, struct args *a, struct reply *out)
 {
 	if (!s->prompt)
 		return run_fail(USAGE, STR("pawl interactive cannot run here"),
@@ -23,5 +23,5 @@ const struct command cmd_interactive = {
 		   "pawl interactive --agent alice",
 	.see = "help, completion, run",
 	.flags = C_LOCAL | C_SHELL | C_WRITE,
-	.run = run,
+	.run = interactive_run,
 };

@@ -176,7 +176,7 @@ void list_tell(struct session *s, const struct command *c, const struct args *a,
 	out->own = own;
 }
 
-static enum result ask(struct session *s, struct args *args, struct reply *out)
+static enum result list_ask(struct session *s, struct args *args, struct reply *out)
 {
 	struct list_args *a = (struct list_args *)args;
 
@@ -195,7 +195,7 @@ static enum result ask(struct session *s, struct args *args, struct reply *out)
 	return SUCCESS;
 }
 
-static void tell(struct session *s, const struct args *args, struct reply *out)
+static void list_tell_answer(struct session *s, const struct args *args, struct reply *out)
 {
 	const struct list_args *a = (const struct list_args *)args;
 	struct list_shown shown = { .open = a->open,
@@ -231,7 +231,7 @@ const struct command cmd_list = {
 	.args_size = sizeof(struct list_args),
 	.flags = C_IDEMPOTENT,
 	.op = OP_LIST,
-	.ask = ask,
-	.tell = tell,
+	.ask = list_ask,
+	.tell = list_tell_answer,
 	.show = show_tasks,
 };

@@ -26,7 +26,7 @@ struct watcher {
 	int64_t all;
 };
 
-static void progress(void *ctx, const struct torture_figures *f, const char *doing)
+static void loadtest_progress(void *ctx, const struct torture_figures *f, const char *doing)
 {
 	struct watcher *w = ctx;
 	int64_t ms = f->ms ? f->ms : 1;
@@ -39,7 +39,7 @@ static void progress(void *ctx, const struct torture_figures *f, const char *doi
 					  f->calls * 1000 / ms));
 }
 
-static json_t *seconds(int64_t us)
+static json_t *loadtest_seconds(int64_t us)
 {
 	return json_real((double)us / 1000000);
 }
@@ -59,11 +59,11 @@ static json_t *report_json(const struct torture_plan *p, const struct load_repor
 	json_object_set_new(o, "seconds", json_real(all));
 	json_object_set_new(o, "calls_per_second",
 			    json_integer((json_int_t)((double)r->calls / all)));
-	json_object_set_new(waits, "mean", seconds(r->mean_us));
-	json_object_set_new(waits, "p50", seconds(r->p50_us));
-	json_object_set_new(waits, "p95", seconds(r->p95_us));
-	json_object_set_new(waits, "p99", seconds(r->p99_us));
-	json_object_set_new(waits, "longest", seconds(r->longest_us));
+	json_object_set_new(waits, "mean", loadtest_seconds(r->mean_us));
+	json_object_set_new(waits, "p50", loadtest_seconds(r->p50_us));
+	json_object_set_new(waits, "p95", loadtest_seconds(r->p95_us));
+	json_object_set_new(waits, "p99", loadtest_seconds(r->p99_us));
+	json_object_set_new(waits, "longest", loadtest_seconds(r->longest_us));
 	json_object_set_new(o, "wait", waits);
 	for (int code = 1; code < TORTURE_CODES; code++)
 		if (r->codes[code] && result_known(code))
@@ -80,8 +80,8 @@ static struct str first_fault(const struct load_report *r)
 	return r->faults.n ? r->faults.v[0] : STR("");
 }
 
-static enum result judge(struct session *s, const struct torture_plan *p,
-			 const struct load_report *r, struct reply *out)
+static enum result loadtest_verdict(struct session *s, const struct torture_plan *p,
+				    const struct load_report *r, struct reply *out)
 {
 	int64_t wanted = p->agents * p->calls;
 	struct answer ans = { .applied = 'n' };
@@ -101,7 +101,7 @@ static enum result judge(struct session *s, const struct torture_plan *p,
 	return run_answer(&ans, out);
 }
 
-static enum result load(struct session *s, const struct torture_plan *p, struct reply *out)
+static enum result loadtest_load(struct session *s, const struct torture_plan *p, struct reply *out)
 {
 	struct load_report r;
 	struct answer ans = { 0 };
@@ -117,7 +117,7 @@ static enum result load(struct session *s, const struct torture_plan *p, struct 
 	if (code != SUCCESS) {
 		run_answer(&ans, out);
 	} else {
-		code = judge(s, p, &r, out);
+		code = loadtest_verdict(s, p, &r, out);
 		json_object_set_new(reply_more(out), "loadtest", report_json(p, &r));
 	}
 	if (!r.removed)
@@ -125,7 +125,8 @@ static enum result load(struct session *s, const struct torture_plan *p, struct 
 	return code;
 }
 
-static enum result refuse(struct session *s, const struct torture_plan *p, struct reply *out)
+static enum result loadtest_refuse(struct session *s, const struct torture_plan *p,
+				   struct reply *out)
 {
 	if (!p->uri.n)
 		return run_fail(
@@ -146,7 +147,7 @@ static enum result refuse(struct session *s, const struct torture_plan *p, struc
 	return SUCCESS;
 }
 
-static enum result run(struct session *s, struct args *args, struct reply *out)
+static enum result loadtest_run(struct session *s, struct args *args, struct reply *out)
 {
 	const struct loadtest_args *a = (const struct loadtest_args *)args;
 	struct client_options said = s->client.said;
@@ -165,23 +166,23 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 		.calls = a->operations ? a->operations : OPERATIONS,
 		.timeout_ms = client_timeout(&s->client, 0),
 		.relaxed = str_is(settings_text(&s->client.conn.settings, "durability"), "normal"),
-		.progress = s->progress ? progress : NULL,
+		.progress = s->progress ? loadtest_progress : NULL,
 		.ctx = &w,
 		.access = &s->client.conn.config,
 	};
-	code = refuse(s, &plan, out);
+	code = loadtest_refuse(s, &plan, out);
 	w.all = plan.agents * plan.calls;
-	return code == SUCCESS ? load(s, &plan, out) : code;
+	return code == SUCCESS ? loadtest_load(s, &plan, out) : code;
 }
 
 /* --- showing --------------------------------------------------------------------------------------- */
 
-static double number(const json_t *o, const char *key)
+static double loadtest_number(const json_t *o, const char *key)
 {
 	return json_number_value(json_object_get(o, key));
 }
 
-static void show(const struct reply *r, struct view *v)
+static void loadtest_show(const struct reply *r, struct view *v)
 {
 	static const char *const waits[][2] = { { "mean", "wait, mean" },
 						{ "p50", "wait, p50" },
@@ -189,7 +190,7 @@ static void show(const struct reply *r, struct view *v)
 						{ "p99", "wait, p99" },
 						{ "longest", "wait, longest" } };
 	const json_t *o = json_object_get(r->more, "loadtest"), *wait = json_object_get(o, "wait");
-	double percent = number(o, "success_percent");
+	double percent = loadtest_number(o, "success_percent");
 	const char *code;
 	json_t *n;
 
@@ -199,12 +200,12 @@ static void show(const struct reply *r, struct view *v)
 	view_text(v, PLAIN, "%-22s %12" PRId64 "\n", "operations of each",
 		  view_int(o, "operations"));
 	view_text(v, PLAIN, "%-22s %12" PRId64 "\n", "operations", view_int(o, "calls"));
-	view_text(v, PLAIN, "%-22s %12.3f s\n", "time", number(o, "seconds"));
+	view_text(v, PLAIN, "%-22s %12.3f s\n", "time", loadtest_number(o, "seconds"));
 	view_text(v, PLAIN, "%-22s %12" PRId64 "\n", "operations per second",
 		  view_int(o, "calls_per_second"));
 	for (size_t i = 0; i < sizeof(waits) / sizeof(*waits); i++)
 		view_text(v, PLAIN, "%-22s %12.3f ms\n", waits[i][1],
-			  1000 * number(wait, waits[i][0]));
+			  1000 * loadtest_number(wait, waits[i][0]));
 	json_object_foreach(json_object_get(o, "refused"), code, n)
 		view_text(v, YELLOW, "  %-20s %12" JSON_INTEGER_FORMAT "\n", code,
 			  json_integer_value(n));
@@ -229,6 +230,6 @@ const struct command cmd_loadtest = {
 	.params = params,
 	.args_size = sizeof(struct loadtest_args),
 	.flags = C_LOCAL | C_WRITE | C_REPORT,
-	.run = run,
-	.show = show,
+	.run = loadtest_run,
+	.show = loadtest_show,
 };

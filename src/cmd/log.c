@@ -83,7 +83,7 @@ static enum result look_once(struct following *f, bool locks, struct answer *ans
 }
 
 /* A server may end the session in the middle of a look; the next one connects again. */
-static enum result look(struct following *f, bool locks, struct answer *ans)
+static enum result log_poll(struct following *f, bool locks, struct answer *ans)
 {
 	enum result code = look_once(f, locks, ans);
 
@@ -127,7 +127,7 @@ static enum result follow_on(struct following *f, struct answer *ans)
 
 	if (now)
 		GIVE(&f->rq, limit, 1);
-	code = look(f, true, ans);
+	code = log_poll(f, true, ans);
 	if (now)
 		start_now(f, ans);
 	GIVE(&f->rq, limit, 0);
@@ -139,14 +139,14 @@ static enum result follow_on(struct following *f, struct answer *ans)
 			continue; /* the server would have told: do not ask it */
 		if (f->after.n)
 			GIVE(&f->rq, after, buf_str(&f->after));
-		code = look(f, locks, ans);
+		code = log_poll(f, locks, ans);
 	}
 	return code;
 }
 
 /* Leases that expired before the start are not shown. The watch begins before the first look, so that no event is
  * missed in between. */
-static enum result follow(struct session *s, struct args *a, struct reply *out)
+static enum result log_follow(struct session *s, struct args *a, struct reply *out)
 {
 	struct following f = { .s = s, .rq = a->rq, .since = WHEN_MAX };
 	struct answer ans = { 0 };
@@ -185,7 +185,7 @@ static enum result set_kinds(struct args *a, struct arena *arena, struct reply *
 #define BIT(name) (UINT64_C(1) << ARG_##name)
 #define FILTERS (BIT(since) | BIT(until) | BIT(holder) | BIT(type) | BIT(after))
 
-static bool runs(const struct session *s, const struct args *a)
+static bool log_runs(const struct session *s, const struct args *a)
 {
 	return ((const struct log_args *)a)->follow && s->emit;
 }
@@ -199,28 +199,28 @@ static enum result ask_for_some(struct session *s, struct args *a, struct reply 
 	return code;
 }
 
-static enum result run(struct session *s, struct args *a, struct reply *out)
+static enum result log_run(struct session *s, struct args *a, struct reply *out)
 {
 	enum result code = ask_for_some(s, a, out);
 
-	return code == SUCCESS ? follow(s, a, out) : code;
+	return code == SUCCESS ? log_follow(s, a, out) : code;
 }
 
-static enum result ask(struct session *s, struct args *a, struct reply *out)
+static enum result log_ask(struct session *s, struct args *a, struct reply *out)
 {
 	if (!HAS(&a->rq, limit))
 		GIVE(&a->rq, limit, HAS(&a->rq, after) || HAS(&a->rq, since) ? 0 : 50);
 	return ask_for_some(s, a, out);
 }
 
-static void tell(struct session *s, const struct args *a, struct reply *out)
+static void log_tell(struct session *s, const struct args *a, struct reply *out)
 {
 	(void)s;
 	out->own = a->rq.has & FILTERS ? a : NULL;
 }
 
 /* own: set if the request leaves some events out. */
-static void show(const struct reply *r, struct view *v)
+static void log_show(const struct reply *r, struct view *v)
 {
 	if (!r->ans.n_events && !v->quiet && r->own)
 		view_text(v, DIM, "no event matches\n");
@@ -251,9 +251,9 @@ const struct command cmd_log = {
 	.flags = C_IDEMPOTENT,
 	.op = OP_LOG,
 	.fails = FAILS(NOT_FOUND),
-	.ask = ask,
-	.tell = tell,
-	.run = run,
-	.runs = runs,
-	.show = show,
+	.ask = log_ask,
+	.tell = log_tell,
+	.run = log_run,
+	.runs = log_runs,
+	.show = log_show,
 };

@@ -96,7 +96,7 @@ static enum result try_token(struct session *s, struct str origin, struct trial 
 
 /* --- the command ------------------------------------------------------------------------------------ */
 
-static enum result cannot(struct session *s, struct str origin, int r, struct reply *out)
+static enum result login_cannot(struct session *s, struct str origin, int r, struct reply *out)
 {
 	const char *file = login_file(origin, s->arena);
 	struct answer ans = { .applied = 'n' };
@@ -114,7 +114,8 @@ static enum result cannot(struct session *s, struct str origin, int r, struct re
 	return run_answer(&ans, out);
 }
 
-static enum result save(struct session *s, struct str origin, bool insecure, struct reply *out)
+static enum result login_save_token(struct session *s, struct str origin, bool insecure,
+				    struct reply *out)
 {
 	struct trial t = { .insecure = insecure };
 	struct answer ans = { 0 };
@@ -134,7 +135,7 @@ static enum result save(struct session *s, struct str origin, bool insecure, str
 		return run_answer(&ans, out);
 	r = login_save(origin, t.token, insecure, s->arena);
 	if (r)
-		return cannot(s, origin, r, out);
+		return login_cannot(s, origin, r, out);
 	more = reply_more(out);
 	json_object_set_new(more, "name", json_str(f.token));
 	json_object_set_new(more, "role", json_string(role_name((enum role)f.role)));
@@ -144,7 +145,7 @@ static enum result save(struct session *s, struct str origin, bool insecure, str
 	return SUCCESS;
 }
 
-static enum result run(struct session *s, struct args *args, struct reply *out)
+static enum result login_run(struct session *s, struct args *args, struct reply *out)
 {
 	const struct login_args *a = (const struct login_args *)args;
 	const struct remote_ops *far;
@@ -170,15 +171,15 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 	if (a->forget)
 		r = login_forget(origin, s->arena);
 	else
-		code = save(s, origin, a->insecure, out);
+		code = login_save_token(s, origin, a->insecure, out);
 	if (r)
-		return cannot(s, origin, r, out);
+		return login_cannot(s, origin, r, out);
 	if (code == SUCCESS)
 		json_object_set_new(reply_more(out), "server", json_str(origin));
 	return code;
 }
 
-static void show(const struct reply *r, struct view *v)
+static void login_show(const struct reply *r, struct view *v)
 {
 	const json_t *o = r->more;
 
@@ -222,6 +223,6 @@ const struct command cmd_login = {
 	.args_size = sizeof(struct login_args),
 	.flags = C_WRITE | C_IDEMPOTENT | C_LOCAL | C_SHELL,
 	.fails = FAILS(NOT_FOUND),
-	.run = run,
-	.show = show,
+	.run = login_run,
+	.show = login_show,
 };

@@ -13,7 +13,7 @@ static const struct param params[] = {
 #define HOLD_MS (INT64_C(3600) * 1000)
 #define MAX_HOLD 1 /* its index in params */
 
-static enum result run(struct session *s, struct args *args, struct reply *out)
+static enum result mcp_cmd_run(struct session *s, struct args *args, struct reply *out)
 {
 	struct mcp_args *a = (struct mcp_args *)args;
 
@@ -43,5 +43,5 @@ const struct command cmd_mcp = {
 	.params = params,
 	.args_size = sizeof(struct mcp_args),
 	.flags = C_LOCAL,
-	.run = run,
+	.run = mcp_cmd_run,
 };

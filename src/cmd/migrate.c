@@ -25,7 +25,7 @@ static enum result open_store(struct session *s, struct str uri, enum store_mode
 	return code == SUCCESS ? client_open(c, mode, ans) : code;
 }
 
-static enum result taken(struct session *s, struct str to, struct answer *ans)
+static enum result migrate_taken(struct session *s, struct str to, struct answer *ans)
 {
 	return answer_fail(
 		ans, CONFLICT,
@@ -35,8 +35,8 @@ static enum result taken(struct session *s, struct str to, struct answer *ans)
 }
 
 /* A repeated call finds the result of the earlier one and does not copy again. */
-static enum result copy(struct session *s, struct str to, struct client *target, struct backup *b,
-			bool *there, struct answer *ans)
+static enum result migrate_copy(struct session *s, struct str to, struct client *target,
+				struct backup *b, bool *there, struct answer *ans)
 {
 	struct data_progress progress = { .session = s,
 					  .doing = "migrating",
@@ -54,7 +54,7 @@ static enum result copy(struct session *s, struct str to, struct client *target,
 	data_progress_end(&progress);
 	if (code == SUCCESS)
 		code = queue_verify(target->conn.queue, &l, ans, s->arena);
-	return *there && code == MISCONFIGURED ? taken(s, to, ans) : code;
+	return *there && code == MISCONFIGURED ? migrate_taken(s, to, ans) : code;
 }
 
 /* The copy is complete without them, so a failure is only a warning. */
@@ -72,7 +72,7 @@ static void copy_tokens(struct session *s, struct client *from, struct client *t
 			   s->arena);
 }
 
-static enum result run(struct session *s, struct args *args, struct reply *out)
+static enum result migrate_run(struct session *s, struct args *args, struct reply *out)
 {
 	const struct migrate_args *a = (const struct migrate_args *)args;
 	struct client from = { 0 }, to = { 0 };
@@ -89,7 +89,7 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 	if (code == SUCCESS)
 		code = backup_write(from.conn.queue, NULL, &b, &ans, s->arena);
 	if (code == SUCCESS)
-		code = copy(s, to.conn.config.uri, &to, &b, &there, &ans);
+		code = migrate_copy(s, to.conn.config.uri, &to, &b, &there, &ans);
 	if (code == SUCCESS)
 		copy_tokens(s, &from, &to, out);
 	backup_close(&b);
@@ -105,7 +105,7 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 	return SUCCESS;
 }
 
-static void show(const struct reply *r, struct view *v)
+static void migrate_show(const struct reply *r, struct view *v)
 {
 	const json_t *o = r->more;
 	bool existed = json_is_true(json_object_get(o, "existed"));
@@ -137,6 +137,6 @@ const struct command cmd_migrate = {
 	.args_size = sizeof(struct migrate_args),
 	.flags = C_WRITE | C_IDEMPOTENT,
 	.fails = FAILS(CONFLICT),
-	.run = run,
-	.show = show,
+	.run = migrate_run,
+	.show = migrate_show,
 };

@@ -29,7 +29,7 @@ static const struct param params[] = {
 	{ 0 }
 };
 
-static const char *misuse(const struct args *a, bool claim)
+static const char *next_misuse(const struct args *a, bool claim)
 {
 	if (HAS(&a->rq, ttl) && !claim)
 		return "--ttl needs --claim";
@@ -46,10 +46,10 @@ static const char *misuse(const struct args *a, bool claim)
 	return NULL;
 }
 
-static enum result ask(struct session *s, struct args *a, struct reply *out)
+static enum result next_ask(struct session *s, struct args *a, struct reply *out)
 {
 	bool claim = ((const struct next_args *)a)->claim;
-	const char *fault = misuse(a, claim);
+	const char *fault = next_misuse(a, claim);
 
 	if (fault)
 		return run_fail(USAGE, str_c(fault), STR("run `pawl help next`"), out);
@@ -86,6 +86,6 @@ const struct command cmd_next = {
 	.flags = C_WRITE,
 	.op = OP_NEXT,
 	.fails = FAILS(NO_TASKS),
-	.ask = ask,
+	.ask = next_ask,
 	.show = show_next,
 };

@@ -14,7 +14,7 @@
 #define EVENTS_MAX \
 	5000 /* events of the last hour that are read: an import can make any number of them */
 
-static void set(json_t *o, const char *name, struct str text)
+static void overview_set(json_t *o, const char *name, struct str text)
 {
 	if (text.n)
 		json_object_set_new(o, name, json_str(text));
@@ -23,7 +23,7 @@ static void set(json_t *o, const char *name, struct str text)
 static void set_time(json_t *o, const char *name, int64_t ms, struct arena *a)
 {
 	if (ms)
-		set(o, name, when_text(a, ms));
+		overview_set(o, name, when_text(a, ms));
 }
 
 /* --- tasks that wait for a person ------------------------------------------------------------------ */
@@ -48,14 +48,14 @@ static json_t *person_json(const struct task *t, struct arena *a)
 {
 	json_t *o = json_object();
 
-	set(o, "task", t->id);
-	set(o, "title", t->title);
-	set(o, "status", str_c(status_name(t->status)));
-	set(o, "agent", t->last_holder);
+	overview_set(o, "task", t->id);
+	overview_set(o, "title", t->title);
+	overview_set(o, "status", str_c(status_name(t->status)));
+	overview_set(o, "agent", t->last_holder);
 	set_time(o, "at", t->updated_at, a);
-	set(o, "text", t->status == REVIEW ? t->summary : t->blocker_reason);
+	overview_set(o, "text", t->status == REVIEW ? t->summary : t->blocker_reason);
 	if (t->status == BLOCKED)
-		set(o, "unblock_action", t->unblock_action);
+		overview_set(o, "unblock_action", t->unblock_action);
 	json_object_set_new(o, "commands", ways_on(t, a));
 	return o;
 }
@@ -190,12 +190,12 @@ static void add_place(json_t *o, const struct seen *s)
 
 	(void)str_cut(&rest, '@');
 	host = str_cut(&rest, '/');
-	set(o, "host", s->host.n ? s->host : host);
+	overview_set(o, "host", s->host.n ? s->host : host);
 	if (rest.n && (!s->host.n || str_eq(host, s->host)))
-		set(o, "worktree", rest);
+		overview_set(o, "worktree", rest);
 	else
-		set(o, "worktree", overview_worktree(s->folder));
-	set(o, "folder", s->folder);
+		overview_set(o, "worktree", overview_worktree(s->folder));
+	overview_set(o, "folder", s->folder);
 }
 
 static json_t *agents_json(const struct agents *x)
@@ -206,8 +206,8 @@ static json_t *agents_json(const struct agents *x)
 		const struct seen *s = &x->v[i];
 		json_t *o = json_object();
 
-		set(o, "agent", s->name);
-		set(o, "state", str_c(s->state));
+		overview_set(o, "agent", s->name);
+		overview_set(o, "state", str_c(s->state));
 		json_object_set_new(o, "tasks", s->tasks ? s->tasks : json_array());
 		add_place(o, s);
 		set_time(o, "last_seen", s->last, x->arena);

@@ -88,7 +88,7 @@ const struct param *param_find(const struct param *list, struct str name)
 	return NULL;
 }
 
-static const char *fault(struct arena *a, struct str text, const char *what)
+static const char *param_fault(struct arena *a, struct str text, const char *what)
 {
 	return arena_printf(a, "'%s': %s", arena_cstr(a, text_cut(a, text_line(a, text), 60)), what)
 		.p;
@@ -135,7 +135,7 @@ static const char *check_id(const struct param *p, struct str text, struct arena
 		what = typed_of(text) ? NULL
 				      : "the locks of the whole queue are @write, @batch, @config, "
 					"@maintenance and @sync";
-	return what ? fault(a, text, what) : NULL;
+	return what ? param_fault(a, text, what) : NULL;
 }
 
 static const char *set_str(const struct param *p, struct str *at, struct str text, struct arena *a)
@@ -147,7 +147,8 @@ static const char *set_str(const struct param *p, struct str *at, struct str tex
 	else if (p->type == P_ID)
 		what = check_id(p, text, a);
 	else if (p->type == P_TOKEN)
-		what = token_valid(text) ? NULL : fault(a, text, "not a token; a token is a UUID");
+		what = token_valid(text) ? NULL
+					 : param_fault(a, text, "not a token; a token is a UUID");
 	else
 		what = text_fault(p, text, a);
 	if (!what && p->type == P_JSON && text.n)
@@ -170,7 +171,7 @@ static const char *set_choice(const struct param *p, struct str *at, struct str 
 			return NULL;
 		}
 	}
-	return fault(a, text, arena_printf(a, "not one of: %s", p->choices).p);
+	return param_fault(a, text, arena_printf(a, "not one of: %s", p->choices).p);
 }
 
 static const char *status_fault(struct str text, struct arena *a)
@@ -178,12 +179,12 @@ static const char *status_fault(struct str text, struct arena *a)
 	static const char what[] =
 		"this status does not exist; use Backlog, Ready, In-Progress, Blocked, Needs-Help, Review, Done, Failed or "
 		"Canceled";
-	return fault(a, text, what);
+	return param_fault(a, text, what);
 }
 
 #define LIST_MAX 256
 
-static const char *append(struct strs *list, struct str item, struct arena *a)
+static const char *param_append(struct strs *list, struct str item, struct arena *a)
 {
 	if (list->n >= LIST_MAX)
 		return arena_printf(a, "at most %d are allowed", LIST_MAX).p;
@@ -209,14 +210,14 @@ static const char *add_item(const struct param *p, void *at, struct str item, st
 	else /* P_EMPTY concerns the list, not its items */
 		what = item.n ? text_fault(p, item, a) : "may not be empty";
 	if (!what && !strs_have(*(struct strs *)at, item))
-		what = append(at, item, a);
+		what = param_append(at, item, a);
 	return what;
 }
 
 static const char *set_list(const struct param *p, void *at, struct str text, struct arena *a)
 {
 	if (p->type == P_WORDS)
-		return append(at, text, a);
+		return param_append(at, text, a);
 	if (p->flags & P_EMPTY && !text.n)
 		return NULL;
 	do {
@@ -243,7 +244,7 @@ static const char *set_time(const struct param *p, int64_t *at, struct str text,
 	if (p->type == P_DATE ? when_parse_date(text, now, at, a)
 			      : when_parse_words(text, now, at, a))
 		return NULL;
-	return fault(a, text, what);
+	return param_fault(a, text, what);
 }
 
 static const char *set_int(const struct param *p, int64_t *at, struct str text, struct arena *a)
@@ -251,15 +252,15 @@ static const char *set_int(const struct param *p, int64_t *at, struct str text, 
 	int64_t max = p->max ? p->max : INT64_MAX;
 
 	if (!str_to_i64(text, at))
-		return fault(a, text, "not a whole number");
+		return param_fault(a, text, "not a whole number");
 	if (*at >= p->min && *at <= max)
 		return NULL;
 	if (p->max)
-		return fault(
+		return param_fault(
 			a, text,
 			arena_printf(a, "not from %lld to %lld", (long long)p->min, (long long)max)
 				.p);
-	return fault(a, text, arena_printf(a, "not %lld or more", (long long)p->min).p);
+	return param_fault(a, text, arena_printf(a, "not %lld or more", (long long)p->min).p);
 }
 
 static const char *set_number(const struct param *p, int64_t *at, struct str text, struct arena *a)
@@ -272,18 +273,20 @@ static const char *set_number(const struct param *p, int64_t *at, struct str tex
 		}
 		if (duration_parse(text, at))
 			return NULL;
-		return fault(
+		return param_fault(
 			a, text,
 			"not a duration; write 90, 90s, 15m, 2h or 1d (a bare number is seconds)");
 	case P_PRIORITY:
 		if (priority_parse(text, at))
 			return NULL;
-		return fault(a, text, "a priority is 0 to 1000, or low (1), medium (2), high (3)");
+		return param_fault(a, text,
+				   "a priority is 0 to 1000, or low (1), medium (2), high (3)");
 	case P_CLASS:
 		*at = class_parse(text);
 		return *at ? NULL
-			   : fault(a, text,
-				   "this class does not exist; use Expedite, Fixed-Date, Standard or Intangible");
+			   : param_fault(
+				     a, text,
+				     "this class does not exist; use Expedite, Fixed-Date, Standard or Intangible");
 	case P_STATUS:
 		*at = status_parse(text);
 		return *at ? NULL : status_fault(text, a);

@@ -6,7 +6,7 @@ static const struct param pause_params[] = {
 };
 
 /* `paused` is in the answer while the queue is paused; after `resume` it is null. */
-static void tell(struct session *s, const struct args *a, struct reply *out)
+static void pause_tell_answer(struct session *s, const struct args *a, struct reply *out)
 {
 	(void)s;
 	(void)a;
@@ -14,7 +14,7 @@ static void tell(struct session *s, const struct args *a, struct reply *out)
 		json_object_set_new(reply_more(out), "paused", json_null());
 }
 
-static void show(const struct reply *r, struct view *v)
+static void pause_show(const struct reply *r, struct view *v)
 {
 	const struct notice *p = r->ans.paused;
 
@@ -45,8 +45,8 @@ const struct command cmd_pause = {
 	.params = pause_params,
 	.flags = C_WRITE | C_IDEMPOTENT,
 	.op = OP_PAUSE,
-	.tell = tell,
-	.show = show,
+	.tell = pause_tell_answer,
+	.show = pause_show,
 };
 
 static const struct param resume_params[] = { PARAM_REASON(0, "why, for the log"), { 0 } };
@@ -62,6 +62,6 @@ const struct command cmd_resume = {
 	.params = resume_params,
 	.flags = C_WRITE | C_IDEMPOTENT,
 	.op = OP_RESUME,
-	.tell = tell,
-	.show = show,
+	.tell = pause_tell_answer,
+	.show = pause_show,
 };

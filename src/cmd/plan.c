@@ -21,7 +21,7 @@ static enum result fault_at(struct planned *p, size_t line, struct str text, str
 			STR("nothing was created"), out);
 }
 
-static const char *misuse(const struct request *rq)
+static const char *plan_misuse(const struct request *rq)
 {
 	if (HAS(rq, title) || HAS(rq, description))
 		return "--file has the titles and descriptions: they cannot be given as well";
@@ -98,7 +98,7 @@ enum result plan_create(struct session *s, const struct request *common, struct 
 			struct reply *out)
 {
 	struct planned p = { .s = s, .path = data_path(s, file) };
-	const char *fault = misuse(common);
+	const char *fault = plan_misuse(common);
 	struct yaml_fault wrong;
 	struct plan plan;
 	struct str text;

@@ -22,7 +22,7 @@
 #define STORE_MS 600
 
 /* Cuts the text at a number of bytes, never within a character. */
-static struct str cut(struct arena *a, struct str s, size_t max)
+static struct str prime_cut(struct arena *a, struct str s, size_t max)
 {
 	size_t n = max - 3;
 
@@ -35,12 +35,13 @@ static struct str cut(struct arena *a, struct str s, size_t max)
 
 static void add_quoted(struct buf *b, struct arena *a, struct str text)
 {
-	buf_adds(b, text_quote(a, cut(a, text_line(a, text), TITLE_BYTES)));
+	buf_adds(b, text_quote(a, prime_cut(a, text_line(a, text), TITLE_BYTES)));
 }
 
 static void add_task(struct buf *b, struct arena *a, const struct task *t)
 {
-	buf_addf(b, "%s (%s) ", arena_cstr(a, cut(a, t->id, ID_BYTES)), status_name(t->status));
+	buf_addf(b, "%s (%s) ", arena_cstr(a, prime_cut(a, t->id, ID_BYTES)),
+		 status_name(t->status));
 	add_quoted(b, a, t->title);
 	buf_addc(b, '\n');
 }
@@ -118,7 +119,7 @@ static struct str text_of(struct session *s, const struct answer *named, const s
 	buf_addf(
 		&b,
 		"pawl: this project's task queue; a task is held by one agent at a time. You are %s.\n",
-		arena_cstr(a, cut(a, text_line(a, s->client.self.agent), NAME_BYTES)));
+		arena_cstr(a, prime_cut(a, text_line(a, s->client.self.agent), NAME_BYTES)));
 	add_mine(&b, s, named);
 	add_next(&b, a, next, all);
 	buf_adds(&b, str_c(about));
@@ -127,7 +128,7 @@ static struct str text_of(struct session *s, const struct answer *named, const s
 	return out;
 }
 
-static enum result ask(struct session *s, enum op op, struct answer *ans)
+static enum result prime_ask(struct session *s, enum op op, struct answer *ans)
 {
 	struct request rq = { .op = op };
 
@@ -146,7 +147,7 @@ static enum result ask_all(struct session *s, struct answer *ans)
 	struct answer answers[3] = { 0 };
 
 	for (size_t i = 0; i < 3; i++)
-		if (ask(s, ops[i], &answers[i]) != SUCCESS) {
+		if (prime_ask(s, ops[i], &answers[i]) != SUCCESS) {
 			*ans = answers[i];
 			return ans->code;
 		}
@@ -154,7 +155,7 @@ static enum result ask_all(struct session *s, struct answer *ans)
 	return SUCCESS;
 }
 
-static enum result say(struct str text, struct reply *out)
+static enum result prime_say(struct str text, struct reply *out)
 {
 	*out = (struct reply){ 0 };
 	json_object_set_new(reply_more(out), "text", json_str(text));
@@ -169,14 +170,14 @@ static const char not_trusted[] =
 static const char silent[] =
 	"pawl: this project's task queue did not answer within a second; to ask again: pawl status\n";
 
-static enum result run(struct session *s, struct args *a, struct reply *out)
+static enum result prime_run(struct session *s, struct args *a, struct reply *out)
 {
 	int64_t began = os_boot_ms();
 	struct answer ans = { 0 };
 
 	(void)a;
 	if (s->client.conn.trust.state == TRUST_MISSING)
-		return say(str_c(not_trusted), out);
+		return prime_say(str_c(not_trusted), out);
 	if (s->may_fork) {
 		s->client.conn.config.opt.net_ms = STORE_MS;
 		if (s->client.conn.config.opt.timeout_ms < 0 ||
@@ -184,14 +185,14 @@ static enum result run(struct session *s, struct args *a, struct reply *out)
 			s->client.conn.config.opt.timeout_ms = STORE_MS;
 		if (!run_within(s, ALL_MS, ask_all, &ans) ||
 		    (ans.code == API_ERROR && os_boot_ms() - began >= STORE_MS))
-			return say(str_c(silent), out);
+			return prime_say(str_c(silent), out);
 	} else {
 		ask_all(s, &ans);
 	}
-	return ans.code == SUCCESS ? say(ans.text, out) : run_answer(&ans, out);
+	return ans.code == SUCCESS ? prime_say(ans.text, out) : run_answer(&ans, out);
 }
 
-static void show(const struct reply *r, struct view *v)
+static void prime_show(const struct reply *r, struct view *v)
 {
 	buf_adds(v->out, json_get(r->more, "text"));
 }
@@ -207,6 +208,6 @@ const struct command cmd_prime = {
 	.example = "pawl prime",
 	.see = "status, next, help",
 	.flags = C_IDEMPOTENT,
-	.run = run,
-	.show = show,
+	.run = prime_run,
+	.show = prime_show,
 };

@@ -17,12 +17,12 @@ static void add_name(void *ctx, struct str name)
 		x->list = arena_append(x->arena, x->list, arena_str(x->arena, name));
 }
 
-static int compare(const void *a, const void *b)
+static int queues_compare(const void *a, const void *b)
 {
 	return str_cmp(*(const struct str *)a, *(const struct str *)b);
 }
 
-static enum result run(struct session *s, struct args *a, struct reply *out)
+static enum result queues_run(struct session *s, struct args *a, struct reply *out)
 {
 	struct names x = { .arena = s->arena, .only = s->client.self.only_queue };
 	struct answer ans = { 0 };
@@ -34,7 +34,7 @@ static enum result run(struct session *s, struct args *a, struct reply *out)
 	    queue_names(s->client.conn.queue, add_name, &x, &ans, s->arena) != SUCCESS)
 		return run_answer(&ans, out);
 	if (x.list.n)
-		qsort(x.list.v, x.list.n, sizeof(*x.list.v), compare);
+		qsort(x.list.v, x.list.n, sizeof(*x.list.v), queues_compare);
 	list = json_array();
 	for (size_t i = 0; i < x.list.n; i++)
 		json_array_append_new(list, json_pack("{s:o, s:b}", "name", json_str(x.list.v[i]),
@@ -44,7 +44,7 @@ static enum result run(struct session *s, struct args *a, struct reply *out)
 	return SUCCESS;
 }
 
-static void show(const struct reply *r, struct view *v)
+static void queues_show(const struct reply *r, struct view *v)
 {
 	const json_t *list = json_object_get(r->more, "queues");
 
@@ -72,6 +72,6 @@ const struct command cmd_queues = {
 		   "pawl queues --store git:origin",
 	.see = "init, status, config set",
 	.flags = C_IDEMPOTENT,
-	.run = run,
-	.show = show,
+	.run = queues_run,
+	.show = queues_show,
 };

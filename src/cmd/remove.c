@@ -8,7 +8,7 @@ static const struct param params[] = {
 	{ 0 }
 };
 
-static void show(const struct reply *r, struct view *v)
+static void remove_show(const struct reply *r, struct view *v)
 {
 	show_did(r, v, "removed");
 }
@@ -33,5 +33,5 @@ const struct command cmd_remove = {
 	.flags = C_WRITE | C_DESTRUCTIVE,
 	.op = OP_REMOVE,
 	.fails = FAILS(CONFLICT, LOST_LOCK, NOT_FOUND),
-	.show = show,
+	.show = remove_show,
 };

@@ -49,7 +49,7 @@ static const struct section *section_of(struct str kind)
 	return NULL;
 }
 
-static void set(json_t *o, const char *name, struct str text)
+static void report_set(json_t *o, const char *name, struct str text)
 {
 	if (text.n)
 		json_object_set_new(o, name, json_str(text));
@@ -71,11 +71,11 @@ static json_t *line_of(const struct answer *ans, const struct event *e, struct a
 	const struct task *t = period_task(ans, e->task);
 	json_t *o = json_object();
 
-	set(o, "at", when_text(a, e->at));
-	set(o, "task", e->task);
-	set(o, "title", t ? t->title : STR(""));
-	set(o, "agent", period_worker(ans, e));
-	set(o, "text", text_of(ans, e));
+	report_set(o, "at", when_text(a, e->at));
+	report_set(o, "task", e->task);
+	report_set(o, "title", t ? t->title : STR(""));
+	report_set(o, "agent", period_worker(ans, e));
+	report_set(o, "text", text_of(ans, e));
 	return o;
 }
 
@@ -100,11 +100,11 @@ static void add_waiting(json_t *report, const struct answer *ans, struct arena *
 		const struct task *t = &ans->tasks[i];
 		json_t *o = json_object();
 
-		set(o, "at", when_text(a, t->updated_at));
-		set(o, "task", t->id);
-		set(o, "title", t->title);
-		set(o, "status", str_c(status_name(t->status)));
-		set(o, "text", t->status == REVIEW ? t->summary : t->blocker_reason);
+		report_set(o, "at", when_text(a, t->updated_at));
+		report_set(o, "task", t->id);
+		report_set(o, "title", t->title);
+		report_set(o, "status", str_c(status_name(t->status)));
+		report_set(o, "text", t->status == REVIEW ? t->summary : t->blocker_reason);
 		json_array_append_new(list, o);
 	}
 	json_object_set_new(report, "waiting", list);
@@ -121,7 +121,7 @@ static json_t *agent_in(json_t *agents, struct str name)
 		if (str_eq(json_get(o, "agent"), name))
 			return o;
 	o = json_object();
-	set(o, "agent", name);
+	report_set(o, "agent", name);
 	for (size_t k = 0; k < SECTIONS; k++)
 		json_object_set_new(o, sections[k].name, json_integer(0));
 	json_array_append_new(agents, o);
@@ -145,12 +145,12 @@ static void add_agents(json_t *report)
 			json_object_set_new(o, sections[i].name,
 					    json_integer(view_int(o, sections[i].name) + 1));
 			if (str_cmp(json_get(o, "last"), json_get(line, "at")) < 0)
-				set(o, "last", json_get(line, "at"));
+				report_set(o, "last", json_get(line, "at"));
 		}
 	json_object_set_new(report, "agents", agents);
 }
 
-static enum result run(struct session *s, struct args *a, struct reply *out)
+static enum result report_run(struct session *s, struct args *a, struct reply *out)
 {
 	int64_t now = os_wall_ms(), since = period_day(now, -1, 18);
 	struct answer log = { 0 }, waiting = { 0 };
@@ -161,8 +161,9 @@ static enum result run(struct session *s, struct args *a, struct reply *out)
 	if (period_tasks(s, WAITING, &waiting) != SUCCESS)
 		return run_answer(&waiting, out);
 	report = json_object();
-	set(report, "since", when_text(s->arena, since));
-	set(report, "until", when_text(s->arena, HAS(&a->rq, until) ? a->rq.until : log.now));
+	report_set(report, "since", when_text(s->arena, since));
+	report_set(report, "until",
+		   when_text(s->arena, HAS(&a->rq, until) ? a->rq.until : log.now));
 	add_sections(report, &log, a->rq.holder, s->arena);
 	add_waiting(report, &waiting, s->arena);
 	add_agents(report);
@@ -365,7 +366,7 @@ static void show_json(const struct reply *r, struct view *v)
 	json_decref(o);
 }
 
-static void show(const struct reply *r, struct view *v)
+static void report_show(const struct reply *r, struct view *v)
 {
 	const json_t *report = json_object_get(r->more, "report");
 	struct str format = str_c(r->own);
@@ -395,6 +396,6 @@ const struct command cmd_report = {
 	.args_size = sizeof(struct report_args),
 	.flags = C_IDEMPOTENT,
 	.op = OP_LOG,
-	.run = run,
-	.show = show,
+	.run = report_run,
+	.show = report_show,
 };

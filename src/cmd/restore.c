@@ -14,8 +14,8 @@ static const struct param params[] = {
 	{ 0 }
 };
 
-static enum result load(struct session *s, bool force, struct backup *b, size_t *tasks,
-			size_t *left_out, struct answer *ans)
+static enum result restore_load(struct session *s, bool force, struct backup *b, size_t *tasks,
+				size_t *left_out, struct answer *ans)
 {
 	struct data_progress progress = { .session = s,
 					  .doing = "restoring",
@@ -42,7 +42,7 @@ static enum result load(struct session *s, bool force, struct backup *b, size_t 
 	return code;
 }
 
-static enum result run(struct session *s, struct args *args, struct reply *out)
+static enum result restore_run(struct session *s, struct args *args, struct reply *out)
 {
 	const struct restore_args *a = (const struct restore_args *)args;
 	struct answer ans = { 0 }, locks = { 0 };
@@ -56,7 +56,7 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 	code = backup_open(&b, data_path(s, a->files.v[0]), &ans, s->arena);
 	if (code == SUCCESS) {
 		locks = data_locks(s);
-		code = load(s, a->force, &b, &tasks, &left_out, &ans);
+		code = restore_load(s, a->force, &b, &tasks, &left_out, &ans);
 	}
 	backup_close(&b);
 	if (code != SUCCESS)
@@ -72,7 +72,7 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 	return SUCCESS;
 }
 
-static void show(const struct reply *r, struct view *v)
+static void restore_show(const struct reply *r, struct view *v)
 {
 	const json_t *o = r->more;
 	if (v->quiet)
@@ -96,6 +96,6 @@ const struct command cmd_restore = {
 	.args_size = sizeof(struct restore_args),
 	.flags = C_WRITE | C_DESTRUCTIVE,
 	.fails = FAILS(CONFLICT),
-	.run = run,
-	.show = show,
+	.run = restore_run,
+	.show = restore_show,
 };

@@ -60,34 +60,36 @@ struct running {
 	struct screen *screen; /* of several jobs on a terminal, else NULL */
 };
 
-static void say(struct session *s, struct str text)
+static void run_cmd_say(struct session *s, struct str text)
 {
 	if (s->note)
 		s->note(s, text);
 }
 
-static void tell(const struct running *x, struct str text)
+static void run_cmd_tell(const struct running *x, struct str text)
 {
 	if (x->screen)
 		screen_say(x->screen, text);
 	else
-		say(x->s, text);
+		run_cmd_say(x->s, text);
 }
 
-static void began(void *ctx, const struct answer *claim, struct strs words)
+static void run_cmd_began(void *ctx, const struct answer *claim, struct strs words)
 {
 	struct running *x = ctx;
 	struct arena a = { 0 };
 
-	tell(x, arena_printf(&a, "claimed %.*s (fence %lld): %.*s", STRF(claim->task->id),
-			     (long long)claim->lock->fence, STRF(claim->task->title)));
+	run_cmd_tell(x, arena_printf(&a, "claimed %.*s (fence %lld): %.*s", STRF(claim->task->id),
+				     (long long)claim->lock->fence, STRF(claim->task->title)));
 	if (claim->came_back)
-		tell(x, arena_printf(&a, "%.*s came back: %s", STRF(claim->task->id),
-				     arena_cstr(&a, text_line(&a, claim->came_back->reason))));
-	tell(x, arena_printf(&a, "running `%s` for %.*s",
-			     arena_cstr(&a, run_command_text(&a, words)), STRF(claim->task->id)));
+		run_cmd_tell(x,
+			     arena_printf(&a, "%.*s came back: %s", STRF(claim->task->id),
+					  arena_cstr(&a, text_line(&a, claim->came_back->reason))));
+	run_cmd_tell(x, arena_printf(&a, "running `%s` for %.*s",
+				     arena_cstr(&a, run_command_text(&a, words)),
+				     STRF(claim->task->id)));
 	for (size_t i = 0; i < claim->warnings.n; i++)
-		tell(x, claim->warnings.v[i]);
+		run_cmd_tell(x, claim->warnings.v[i]);
 	arena_free(&a);
 }
 
@@ -118,7 +120,7 @@ static void answer_single(struct running *x, const struct run_end *e)
 		x->s->exit_code = run_exit_code(e->status);
 }
 
-static void ended(void *ctx, const struct run_end *e)
+static void run_cmd_ended(void *ctx, const struct run_end *e)
 {
 	struct running *x = ctx;
 	struct arena a = { 0 };
@@ -127,31 +129,33 @@ static void ended(void *ctx, const struct run_end *e)
 	if (x->single)
 		answer_single(x, e);
 	if (e->code == SUCCESS)
-		tell(x, arena_printf(&a, "%.*s is %s (%s%.*s%s)", STRF(e->task),
-				     status_name(e->became), e->interrupted ? "interrupted; " : "",
-				     STRF(how),
-				     e->settled ? "; the command itself set this status" : ""));
+		run_cmd_tell(
+			x, arena_printf(&a, "%.*s is %s (%s%.*s%s)", STRF(e->task),
+					status_name(e->became),
+					e->interrupted ? "interrupted; " : "", STRF(how),
+					e->settled ? "; the command itself set this status" : ""));
 	else if (!x->single)
-		tell(x, e->message);
+		run_cmd_tell(x, e->message);
 	arena_free(&a);
 }
 
-static void waits(void *ctx, const struct answer *none, int64_t coming)
+static void run_cmd_waits(void *ctx, const struct answer *none, int64_t coming)
 {
 	struct running *x = ctx;
 	struct arena a = { 0 };
 
 	if (none->paused)
-		tell(x, arena_printf(&a, "waiting: %.*s", STRF(none->message)));
+		run_cmd_tell(x, arena_printf(&a, "waiting: %.*s", STRF(none->message)));
 	else if (coming)
-		tell(x,
-		     arena_printf(
-			     &a,
-			     "waiting: no task is eligible now, but %lld open task%s can become so",
-			     (long long)coming, coming == 1 ? "" : "s"));
+		run_cmd_tell(
+			x,
+			arena_printf(
+				&a,
+				"waiting: no task is eligible now, but %lld open task%s can become so",
+				(long long)coming, coming == 1 ? "" : "s"));
 	else
-		tell(x, arena_printf(&a, "waiting: the next task can become eligible in %s",
-				     arena_cstr(&a, duration_text(&a, none->wait_ms))));
+		run_cmd_tell(x, arena_printf(&a, "waiting: the next task can become eligible in %s",
+					     arena_cstr(&a, duration_text(&a, none->wait_ms))));
 	arena_free(&a);
 }
 
@@ -163,7 +167,7 @@ static bool in_arguments(const struct run_args *a)
 	return false;
 }
 
-static const char *misuse(const struct run_args *a)
+static const char *run_cmd_misuse(const struct run_args *a)
 {
 	const struct request *rq = &a->args.rq;
 	bool one = HAS(rq, id);
@@ -219,9 +223,9 @@ static struct run_plan make_plan(const struct run_args *a, struct running *x)
 		.wait_ms = a->wait,
 		.out_to_err = x->s->owns_stdout,
 		.screen = x->screen,
-		.began = began,
-		.ended = ended,
-		.waits = waits,
+		.began = run_cmd_began,
+		.ended = run_cmd_ended,
+		.waits = run_cmd_waits,
 		.ctx = x,
 	};
 }
@@ -243,19 +247,23 @@ static void add_sum(json_t *o, const struct run_sum *sum)
 static void say_why(struct session *s, const struct run_sum *sum, const struct answer *stopped)
 {
 	if (sum->signal)
-		say(s, arena_printf(s->arena, "the loop ends here: signal %d (%s)", sum->signal,
-				    strsignal(sum->signal)));
+		run_cmd_say(s, arena_printf(s->arena, "the loop ends here: signal %d (%s)",
+					    sum->signal, strsignal(sum->signal)));
 	else if (sum->tired)
-		say(s, STR("the loop ends here: no task became eligible in the time of --wait"));
+		run_cmd_say(
+			s,
+			STR("the loop ends here: no task became eligible in the time of --wait"));
 	else if (sum->again.n)
-		say(s, arena_printf(s->arena, "the loop ends here: %.*s", STRF(sum->passed_over)));
+		run_cmd_say(s, arena_printf(s->arena, "the loop ends here: %.*s",
+					    STRF(sum->passed_over)));
 	else if (sum->stuck)
-		say(s,
-		    arena_printf(s->arena,
-				 "the loop ends here: the open tasks need a person first: %.*s%s",
-				 STRF(sum->stuck_id), sum->stuck == 1 ? "" : ", …"));
+		run_cmd_say(
+			s, arena_printf(
+				   s->arena,
+				   "the loop ends here: the open tasks need a person first: %.*s%s",
+				   STRF(sum->stuck_id), sum->stuck == 1 ? "" : ", …"));
 	else if (stopped->code == SUCCESS)
-		say(s, STR("the loop ends here: no other task is eligible"));
+		run_cmd_say(s, STR("the loop ends here: no other task is eligible"));
 }
 
 /* For several tasks: a failure of any of them is the code of the whole. */
@@ -281,13 +289,15 @@ static enum result answer_all(struct session *s, const struct run_sum *sum,
 		s->exit_code = run_exit_code(sum->last_status);
 	add_sum(reply_more(out), sum);
 	say_why(s, sum, stopped);
-	say(s, arena_printf(s->arena, "%lld task%s: %lld succeeded, %lld failed, %lld lost%s",
-			    (long long)sum->ran, sum->ran == 1 ? "" : "s",
-			    (long long)sum->succeeded, (long long)sum->failed, (long long)sum->lost,
-			    sum->interrupted ? arena_printf(s->arena, ", %lld interrupted",
-							    (long long)sum->interrupted)
-						       .p
-					     : ""));
+	run_cmd_say(s,
+		    arena_printf(s->arena, "%lld task%s: %lld succeeded, %lld failed, %lld lost%s",
+				 (long long)sum->ran, sum->ran == 1 ? "" : "s",
+				 (long long)sum->succeeded, (long long)sum->failed,
+				 (long long)sum->lost,
+				 sum->interrupted ? arena_printf(s->arena, ", %lld interrupted",
+								 (long long)sum->interrupted)
+							    .p
+						  : ""));
 	return code;
 }
 
@@ -298,7 +308,7 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 			     .single = !a->loop && a->jobs <= 1,
 			     .out = { .silent = true } };
 	struct run_plan plan;
-	const char *fault = misuse(a);
+	const char *fault = run_cmd_misuse(a);
 	struct run_sum sum;
 	struct answer ans;
 	enum result code;
@@ -311,7 +321,7 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 	code = runner_run(&s->client, &plan, &sum, &ans);
 	screen_close(x.screen, sum.signal != 0);
 	if (code == NO_TASKS)
-		say(s, ans.message);
+		run_cmd_say(s, ans.message);
 	if (code != SUCCESS)
 		return run_answer(&ans, out);
 	if (!x.single)
@@ -321,7 +331,7 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 }
 
 /* The command owns standard output. */
-static void show(const struct reply *r, struct view *v)
+static void run_cmd_show(const struct reply *r, struct view *v)
 {
 	(void)r;
 	(void)v;
@@ -356,5 +366,5 @@ const struct command cmd_run = {
 	.flags = C_WRITE | C_SHELL,
 	.fails = FAILS(NO_TASKS, CONFLICT, LOST_LOCK, INCOMPLETE_SUBTASKS, NOT_FOUND),
 	.run = run,
-	.show = show,
+	.show = run_cmd_show,
 };

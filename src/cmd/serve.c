@@ -54,7 +54,7 @@ enum result serve_with(struct session *s, const struct serve_args *a, struct rep
 	return ops ? ops->run(s, a, out) : out->ans.code;
 }
 
-static enum result run(struct session *s, struct args *args, struct reply *out)
+static enum result serve_cmd_run(struct session *s, struct args *args, struct reply *out)
 {
 	return serve_with(s, (const struct serve_args *)args, out);
 }
@@ -78,5 +78,5 @@ const struct command cmd_serve = {
 	.params = params,
 	.args_size = sizeof(struct serve_args),
 	.flags = C_WRITE | C_SHELL,
-	.run = run,
+	.run = serve_cmd_run,
 };

@@ -79,14 +79,15 @@ static const struct piece *next_piece(const struct setup *x, const struct setup_
 	return NULL;
 }
 
-static void note(struct setup *x, struct str text)
+static void setup_note(struct setup *x, struct str text)
 {
 	json_array_append_new(x->notes, json_str(text));
 }
 
 /* --- planning ------------------------------------------------------------------------------------ */
 
-static struct file_change *refuse(struct setup *x, const struct file_change *f, const char *why)
+static struct file_change *setup_refuse(struct setup *x, const struct file_change *f,
+					const char *why)
 {
 	answer_fail(&x->ans, MISCONFIGURED,
 		    arena_printf(x->s->arena, "%s/%s: %s", f->root, f->name, why),
@@ -101,7 +102,8 @@ static struct file_change *same_file(struct setup *x, const struct file_change *
 		if (!strcmp(x->files[i].path, f->path))
 			return x->json[i] == json
 				       ? &x->files[i]
-				       : refuse(x, f, "it is a link to a file of another format");
+				       : setup_refuse(x, f,
+						      "it is a link to a file of another format");
 	x->json[x->n] = json;
 	return &x->files[x->n++];
 }
@@ -121,7 +123,7 @@ static struct file_change *find_file(struct setup *x, const struct setup_client 
 		return NULL;
 	if (f->existed && json)
 		fault = json_text_fault(f->before, a);
-	return fault ? refuse(x, f, fault) : same_file(x, f, json);
+	return fault ? setup_refuse(x, f, fault) : same_file(x, f, json);
 }
 
 static struct str place_text(const struct piece *p, struct arena *a)
@@ -158,18 +160,20 @@ static void warn_sharers(struct setup *x, const struct piece *p, const struct fi
 		     !selected(x, c) && (q = next_piece(x, c, q, false));)
 			if (q->kind == p->kind && !strcmp(file_of(x, c, q), f->name) &&
 			    !strcmp(root_of(x, c), f->root) && setup_client_installed(c, a))
-				note(x, arena_printf(a, "%s: %s used this entry, too", f->name,
-						     c->title));
+				setup_note(x, arena_printf(a, "%s: %s used this entry, too",
+							   f->name, c->title));
 }
 
-static void leave(struct setup *x, const struct piece *p, const struct file_change *f)
+static void setup_leave(struct setup *x, const struct piece *p, const struct file_change *f)
 {
 	struct arena *a = x->s->arena;
 
 	x->incomplete = true;
-	note(x, arena_printf(
-			a, "%s: %s exists already and differs from setup's version: left unchanged",
-			f->name, arena_cstr(a, place_text(p, a))));
+	setup_note(x,
+		   arena_printf(
+			   a,
+			   "%s: %s exists already and differs from setup's version: left unchanged",
+			   f->name, arena_cstr(a, place_text(p, a))));
 }
 
 static bool plan_piece(struct setup *x, const struct setup_client *c, const struct piece *p,
@@ -184,7 +188,7 @@ static bool plan_piece(struct setup *x, const struct setup_client *c, const stru
 		return false;
 	r = remove ? piece_remove(p, f, a) : piece_add(p, f, (struct setup_as){ agent, x->url }, a);
 	if (r == TEXT_OTHER)
-		leave(x, p, f);
+		setup_leave(x, p, f);
 	if (remove && (r == TEXT_CHANGED || r == TEXT_EMPTY))
 		warn_sharers(x, p, f);
 	return r != TEXT_UNFIT || unfit(x, p, f);
@@ -206,8 +210,8 @@ static bool find_agent(struct setup *x, const struct setup_client *c, struct str
 }
 
 /* A new name is for the hooks that exist, too. */
-static bool wanted(struct setup *x, const struct setup_client *c, const struct piece *p,
-		   bool *fault)
+static bool setup_wanted(struct setup *x, const struct setup_client *c, const struct piece *p,
+			 bool *fault)
 {
 	const struct file_change *f;
 
@@ -227,15 +231,16 @@ static bool plan_client(struct setup *x, const struct setup_client *c)
 		return false;
 	for (const struct piece *p = NULL; (p = next_piece(x, c, p, true));) {
 		hooks = hooks || p->hook;
-		if (wanted(x, c, p, &fault) && !plan_piece(x, c, p, agent))
+		if (setup_wanted(x, c, p, &fault) && !plan_piece(x, c, p, agent))
 			return false;
 		if (fault)
 			return false;
 	}
 	if (x->args->hooks && !hooks && !x->args->remove)
-		note(x, arena_printf(x->s->arena,
-				     "%s: setup has no hooks for it; `pawl mcp` renews its leases",
-				     c->title));
+		setup_note(x, arena_printf(
+				      x->s->arena,
+				      "%s: setup has no hooks for it; `pawl mcp` renews its leases",
+				      c->title));
 	return true;
 }
 
@@ -253,7 +258,7 @@ static bool all_ours(struct setup *x, const struct file_change *f, bool hooks)
 	return made.stays && str_eq(made.after, f->before);
 }
 
-static bool plan(struct setup *x)
+static bool setup_plan(struct setup *x)
 {
 	for (const struct setup_client *c = setup_clients; c->name; c++)
 		if (selected(x, c) && !plan_client(x, c))
@@ -304,7 +309,7 @@ static json_t *names_json(const struct setup *x)
 	return list;
 }
 
-static void fill(struct setup *x, struct reply *out, bool written)
+static void setup_fill(struct setup *x, struct reply *out, bool written)
 {
 	json_t *o = reply_more(out);
 
@@ -339,13 +344,13 @@ static enum result unconfirmed(struct setup *x, struct reply *out)
 {
 	run_fail(USAGE, STR("nothing was written: pawl cannot ask without a terminal"),
 		 STR("to write without asking: --yes"), out);
-	fill(x, out, false);
+	setup_fill(x, out, false);
 	return USAGE;
 }
 
 static enum result succeed(struct setup *x, bool written, struct reply *out)
 {
-	fill(x, out, written);
+	setup_fill(x, out, written);
 	if (str_is(x->args->client, "generic") && !x->args->remove)
 		json_object_set_new(reply_more(out), "entries", entries_json(x));
 	return SUCCESS;
@@ -365,7 +370,7 @@ static enum result show_and_write(struct setup *x, struct reply *out)
 
 	if (x->args->yes || !any_change(x))
 		return any_change(x) ? write_all(x, out) : succeed(x, false, out);
-	fill(x, &preview, false);
+	setup_fill(x, &preview, false);
 	said = x->s->confirm ? x->s->confirm(x->s, &cmd_setup, &preview) : -1;
 	reply_free(&preview);
 	if (said < 0)
@@ -374,7 +379,7 @@ static enum result show_and_write(struct setup *x, struct reply *out)
 		return write_all(x, out);
 	x->n = 0;
 	x->incomplete = true;
-	note(x, STR("nothing was written"));
+	setup_note(x, STR("nothing was written"));
 	return succeed(x, false, out);
 }
 
@@ -415,7 +420,7 @@ static const char *bad_url(struct setup *x)
 	return setup_url(x->args->http, &x->url, x->s->arena);
 }
 
-static enum result configure(struct setup *x, struct reply *out)
+static enum result setup_configure(struct setup *x, struct reply *out)
 {
 	bool any = false, home = true;
 
@@ -436,10 +441,10 @@ static enum result configure(struct setup *x, struct reply *out)
 	if (!home)
 		return run_fail(MISCONFIGURED, STR("pawl found no home folder"), STR("set HOME"),
 				out);
-	return plan(x) ? show_and_write(x, out) : run_answer(&x->ans, out);
+	return setup_plan(x) ? show_and_write(x, out) : run_answer(&x->ans, out);
 }
 
-static enum result run(struct session *s, struct args *args, struct reply *out)
+static enum result setup_run(struct session *s, struct args *args, struct reply *out)
 {
 	const struct setup_args *a = (const struct setup_args *)args;
 	struct client_options said = s->client.said;
@@ -463,7 +468,7 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 			STR("for example: pawl setup claude --http https://tasks.example:7295/mcp"),
 			out);
 	x.notes = json_array();
-	code = configure(&x, out);
+	code = setup_configure(&x, out);
 	json_decref(x.notes);
 	return code;
 }
@@ -517,7 +522,7 @@ static void show_entries(struct view *v, const json_t *entries)
 	}
 }
 
-static void show(const struct reply *r, struct view *v)
+static void setup_show(const struct reply *r, struct view *v)
 {
 	const json_t *o = r->more;
 	bool written = json_is_true(json_object_get(o, "written"));
@@ -577,6 +582,6 @@ const struct command cmd_setup = {
 	.params = params,
 	.args_size = sizeof(struct setup_args),
 	.flags = C_IDEMPOTENT | C_LOCAL | C_SHELL | C_REPORT,
-	.run = run,
-	.show = show,
+	.run = setup_run,
+	.show = setup_show,
 };

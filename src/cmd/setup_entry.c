@@ -164,8 +164,8 @@ static struct str agent_in(const struct setup_entry *e, const json_t *v, struct 
 	return word_value(command, a);
 }
 
-static bool equals(const struct setup_entry *e, struct setup_as as, const json_t *v,
-		   struct arena *a)
+static bool setup_entry_equals(const struct setup_entry *e, struct setup_as as, const json_t *v,
+			       struct arena *a)
 {
 	json_t *made = setup_entry_make(e, as, a);
 	bool same = json_equal(made, v);
@@ -182,5 +182,5 @@ bool setup_entry_is(const struct setup_entry *e, const json_t *v, struct setup_a
 	};
 	if (!e->http || !as->url.n)
 		*as = (struct setup_as){ .agent = arena_str(a, agent_in(e, v, a)) };
-	return equals(e, *as, v, a);
+	return setup_entry_equals(e, *as, v, a);
 }

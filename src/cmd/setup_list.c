@@ -10,7 +10,7 @@ static const struct piece *server_of(const struct setup_client *c)
 }
 
 /* "yes", "no", "other": an entry that setup did not write, or "unreadable". NULL: the client has no such file. */
-static const char *state(const struct setup_client *c, bool user, struct session *s)
+static const char *setup_list_state(const struct setup_client *c, bool user, struct session *s)
 {
 	const struct piece *p = server_of(c);
 	struct arena *a = s->arena;
@@ -49,9 +49,10 @@ json_t *setup_list(struct session *s)
 
 		if (found)
 			json_object_set_new(o, "found", json_str(str_c(found)));
-		json_object_set_new(o, "project", json_str(str_c(state(c, false, s))));
-		if (state(c, true, s))
-			json_object_set_new(o, "user", json_str(str_c(state(c, true, s))));
+		json_object_set_new(o, "project", json_str(str_c(setup_list_state(c, false, s))));
+		if (setup_list_state(c, true, s))
+			json_object_set_new(o, "user",
+					    json_str(str_c(setup_list_state(c, true, s))));
 		json_array_append_new(list, o);
 	}
 	return list;

@@ -237,7 +237,7 @@ static struct setup_as toml_as(struct str text, struct arena *a)
 }
 
 /* The values that the caller gave; in their absence, those of the entry. */
-static struct setup_as merge(struct setup_as given, struct setup_as there)
+static struct setup_as setup_piece_merge(struct setup_as given, struct setup_as there)
 {
 	return (struct setup_as){ .agent = given.agent.n ? given.agent : there.agent,
 				  .url = given.url.n ? given.url : there.url };
@@ -288,7 +288,7 @@ static enum text_change add_section(const struct piece *p, const struct file_cha
 	struct str rest;
 
 	if (p->section == &toml) {
-		s = toml_section(merge(as, toml_as(f->after, a)), a);
+		s = toml_section(setup_piece_merge(as, toml_as(f->after, a)), a);
 		r = section_remove(f->after, &s, &rest, a);
 		r = toml_fits(r == TEXT_CHANGED ? rest : r == TEXT_EMPTY ? STR("") : f->after, a);
 	}
@@ -352,7 +352,7 @@ static enum text_change add_entry(const struct piece *p, const struct file_chang
 	struct str text = f->stays ? f->after : STR("");
 	struct setup_as other;
 	json_t *now = find_entry(p, text, &other, a);
-	json_t *want = setup_entry_make(&p->entry, merge(as, other), a);
+	json_t *want = setup_entry_make(&p->entry, setup_piece_merge(as, other), a);
 	enum text_change r;
 
 	if (!now)

@@ -58,14 +58,14 @@ static void add_related(json_t *o, const struct related *r, struct arena *a)
 }
 
 /* The caller gets the comments without a second call. */
-static enum result ask(struct session *s, struct args *a, struct reply *out)
+static enum result show_ask(struct session *s, struct args *a, struct reply *out)
 {
 	(void)out;
 	GIVE(&a->rq, view, VIEW_RELATED | (s->decisions ? VIEW_CAN : 0));
 	return SUCCESS;
 }
 
-static void tell(struct session *s, const struct args *a, struct reply *out)
+static void show_tell(struct session *s, const struct args *a, struct reply *out)
 {
 	(void)a;
 	if (out->ans.code != SUCCESS)
@@ -92,7 +92,7 @@ const struct command cmd_show = {
 	.flags = C_IDEMPOTENT,
 	.op = OP_SHOW,
 	.fails = FAILS(NOT_FOUND),
-	.ask = ask,
-	.tell = tell,
+	.ask = show_ask,
+	.tell = show_tell,
 	.show = show_details,
 };

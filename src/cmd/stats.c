@@ -132,7 +132,7 @@ static void keep_by(struct answer *log, struct str by)
 	log->n_events = n;
 }
 
-static enum result run(struct session *s, struct args *a, struct reply *out)
+static enum result stats_run(struct session *s, struct args *a, struct reply *out)
 {
 	int64_t now = os_wall_ms(), since = period_day(now, 1 - DAYS, 0);
 	struct answer log = { 0 }, open = { 0 };
@@ -241,7 +241,7 @@ static void show_open(struct view *v, const json_t *open)
 	view_text(v, PLAIN, "\n");
 }
 
-static void show(const struct reply *r, struct view *v)
+static void stats_show(const struct reply *r, struct view *v)
 {
 	const json_t *stats = json_object_get(r->more, "stats"),
 		     *days = json_object_get(stats, "days"),
@@ -279,6 +279,6 @@ const struct command cmd_stats = {
 	.params = params,
 	.flags = C_IDEMPOTENT,
 	.op = OP_LOG,
-	.run = run,
-	.show = show,
+	.run = stats_run,
+	.show = stats_show,
 };

@@ -17,7 +17,7 @@ static const struct param params[] = {
 	{ 0 }
 };
 
-static enum result ask(struct session *s, struct args *a, struct reply *out)
+static enum result status_ask(struct session *s, struct args *a, struct reply *out)
 {
 	const uint64_t allowed = UINT64_C(1) << ARG_id | UINT64_C(1) << ARG_token |
 				 UINT64_C(1) << ARG_explicit | UINT64_C(1) << ARG_request_id;
@@ -32,7 +32,7 @@ static enum result ask(struct session *s, struct args *a, struct reply *out)
 	return SUCCESS;
 }
 
-static void tell(struct session *s, const struct args *a, struct reply *out)
+static void status_tell(struct session *s, const struct args *a, struct reply *out)
 {
 	if (out->ans.code == SUCCESS && a->rq.op == OP_OVERVIEW)
 		overview_tell(s, out);
@@ -68,7 +68,7 @@ static void show_one(const struct answer *ans, struct view *v)
 	view_text(v, PLAIN, "\n");
 }
 
-static void show(const struct reply *r, struct view *v)
+static void status_show(const struct reply *r, struct view *v)
 {
 	if (r->ans.kind == ANSWER_OVERVIEW)
 		show_overview(r, v);
@@ -104,7 +104,7 @@ const struct command cmd_status = {
 	.flags = C_WRITE,
 	.op = OP_STATUS,
 	.fails = FAILS(CONFLICT, LOST_LOCK, INCOMPLETE_SUBTASKS, NOT_FOUND),
-	.ask = ask,
-	.tell = tell,
-	.show = show,
+	.ask = status_ask,
+	.tell = status_tell,
+	.show = status_show,
 };

@@ -27,7 +27,7 @@ static const struct param params[] = {
 
 /* --- the module --------------------------------------------------------------------------------- */
 
-static const struct sync_ops *load(struct session *s, struct str kind, struct reply *out)
+static const struct sync_ops *sync_load(struct session *s, struct str kind, struct reply *out)
 {
 	const struct module *m = NULL;
 	char why[300];
@@ -51,7 +51,7 @@ static const struct sync_ops *load(struct session *s, struct str kind, struct re
 	return NULL;
 }
 
-static void progress(void *ctx, struct str line)
+static void sync_progress(void *ctx, struct str line)
 {
 	struct session *s = ctx;
 
@@ -59,7 +59,7 @@ static void progress(void *ctx, struct str line)
 		s->progress(s, line);
 }
 
-static void note(void *ctx, struct str line)
+static void sync_note(void *ctx, struct str line)
 {
 	struct session *s = ctx;
 	struct arena a = { 0 };
@@ -69,7 +69,7 @@ static void note(void *ctx, struct str line)
 	arena_free(&a);
 }
 
-static bool listening(void *ctx)
+static bool sync_listening(void *ctx)
 {
 	struct session *s = ctx;
 
@@ -78,7 +78,7 @@ static bool listening(void *ctx)
 
 /* --- the answer ----------------------------------------------------------------------------------- */
 
-static json_t *strings(struct strs list)
+static json_t *sync_strings(struct strs list)
 {
 	json_t *out = json_array();
 
@@ -87,7 +87,7 @@ static json_t *strings(struct strs list)
 	return out;
 }
 
-static void fill(const struct sync_done *d, bool check, struct reply *out)
+static void sync_fill(const struct sync_done *d, bool check, struct reply *out)
 {
 	json_t *o = json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:b,s:o}", "pages",
 			      (json_int_t)d->pages, "tasks_created", (json_int_t)d->tasks_made,
@@ -96,12 +96,12 @@ static void fill(const struct sync_done *d, bool check, struct reply *out)
 			      (json_int_t)d->pages_changed, "comments", (json_int_t)d->comments,
 			      "refused", (json_int_t)d->refused, "held_elsewhere",
 			      (json_int_t)d->foreign, "requests", (json_int_t)d->requests, "check",
-			      check, "changes", strings(d->changes));
+			      check, "changes", sync_strings(d->changes));
 
 	json_object_set_new(reply_more(out), "sync", o);
 }
 
-static enum result run(struct session *s, struct args *args, struct reply *out)
+static enum result sync_run(struct session *s, struct args *args, struct reply *out)
 {
 	const struct sync_args *a = (const struct sync_args *)args;
 	struct str place = a->board, kind = str_cut(&place, ':');
@@ -111,9 +111,9 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 				.add_options = a->add_options,
 				.watch = a->watch,
 				.every_ms = a->every ? a->every : EVERY_MS,
-				.progress = progress,
-				.note = note,
-				.listening = listening,
+				.progress = sync_progress,
+				.note = sync_note,
+				.listening = sync_listening,
 				.ctx = s };
 	struct sync_done done = { 0 };
 	struct answer ans = { 0 };
@@ -123,7 +123,7 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 	if (a->watch && a->check)
 		return run_fail(USAGE, STR("sync takes either --watch or --check"),
 				STR("run `pawl help sync`"), out);
-	ops = load(s, kind, out);
+	ops = sync_load(s, kind, out);
 	if (!ops)
 		return out->ans.code;
 	code = ops->run(&job, &done, &ans, s->arena);
@@ -131,11 +131,11 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 		reply_warn(out, done.warnings.v[i], s->arena);
 	if (code != SUCCESS)
 		return run_answer(&ans, out);
-	fill(&done, a->check, out);
+	sync_fill(&done, a->check, out);
 	return SUCCESS;
 }
 
-static void count(struct view *v, const json_t *o, const char *key, const char *what)
+static void sync_count(struct view *v, const json_t *o, const char *key, const char *what)
 {
 	if (!view_int(o, key))
 		return;
@@ -143,7 +143,7 @@ static void count(struct view *v, const json_t *o, const char *key, const char *
 	view_count(v, PLAIN, view_int(o, key), what);
 }
 
-static void show(const struct reply *r, struct view *v)
+static void sync_show(const struct reply *r, struct view *v)
 {
 	const json_t *o = json_object_get(r->more, "sync"), *line;
 	bool check = json_is_true(json_object_get(o, "check"));
@@ -159,12 +159,12 @@ static void show(const struct reply *r, struct view *v)
 	}
 	view_count(v, GREEN, view_int(o, "pages"), "page");
 	view_text(v, GREEN, " read");
-	count(v, o, "tasks_created", "new task");
-	count(v, o, "tasks_updated", "changed task");
-	count(v, o, "pages_created", "new page");
-	count(v, o, "pages_updated", "changed page");
-	count(v, o, "comments", "comment");
-	count(v, o, "refused", "refused edit");
+	sync_count(v, o, "tasks_created", "new task");
+	sync_count(v, o, "tasks_updated", "changed task");
+	sync_count(v, o, "pages_created", "new page");
+	sync_count(v, o, "pages_updated", "changed page");
+	sync_count(v, o, "comments", "comment");
+	sync_count(v, o, "refused", "refused edit");
 	view_text(v, PLAIN, check ? " (nothing was changed)\n" : "\n");
 }
 
@@ -188,6 +188,6 @@ const struct command cmd_sync = {
 	.args_size = sizeof(struct sync_args),
 	.flags = C_WRITE | C_SHELL,
 	.fails = FAILS(CONFLICT),
-	.run = run,
-	.show = show,
+	.run = sync_run,
+	.show = sync_show,
 };

@@ -56,8 +56,8 @@ static enum result find_dir(struct session *s, char **dir, struct reply *out)
 	return SUCCESS;
 }
 
-static enum result cannot(struct session *s, const char *dir, struct str name, int r,
-			  struct reply *out)
+static enum result token_cannot(struct session *s, const char *dir, struct str name, int r,
+				struct reply *out)
 {
 	struct answer ans = { .applied = 'n' };
 
@@ -117,7 +117,7 @@ static enum result run_create(struct session *s, struct args *args, struct reply
 		b.expires = b.created + a->expires;
 	r = bearer_add(dir, &b, &secret, s->arena);
 	if (r)
-		return cannot(s, dir, a->name, r, out);
+		return token_cannot(s, dir, a->name, r, out);
 	json_object_set_new(reply_more(out), "token", json_str(secret));
 	json_object_set_new(reply_more(out), "bearer", token_json(&b, s->arena));
 	return SUCCESS;
@@ -136,7 +136,7 @@ static enum result run_list(struct session *s, struct args *args, struct reply *
 		return code;
 	r = bearer_load(dir, &list, s->arena);
 	if (r)
-		return cannot(s, dir, STR(""), r, out);
+		return token_cannot(s, dir, STR(""), r, out);
 	all = json_array();
 	for (size_t i = 0; i < list.n; i++)
 		json_array_append_new(all, token_json(&list.v[i], s->arena));
@@ -155,7 +155,7 @@ static enum result run_revoke(struct session *s, struct args *args, struct reply
 		return code;
 	r = bearer_remove(dir, a->name, s->arena);
 	if (r)
-		return cannot(s, dir, a->name, r, out);
+		return token_cannot(s, dir, a->name, r, out);
 	json_object_set_new(reply_more(out), "revoked", json_str(a->name));
 	return SUCCESS;
 }

@@ -55,7 +55,7 @@ static const struct param params[] = {
 
 /* --- the plan -------------------------------------------------------------------------------------- */
 
-static bool given(const struct torture_args *t, const char *name)
+static bool torture_cmd_given(const struct torture_args *t, const char *name)
 {
 	for (size_t i = 0; params[i].name; i++)
 		if (!strcmp(params[i].name, name))
@@ -63,10 +63,10 @@ static bool given(const struct torture_args *t, const char *name)
 	return false;
 }
 
-static void settle(const struct torture_args *t, const char *name, int64_t *value,
-		   int64_t otherwise)
+static void torture_cmd_settle(const struct torture_args *t, const char *name, int64_t *value,
+			       int64_t otherwise)
 {
-	if (!given(t, name))
+	if (!torture_cmd_given(t, name))
 		*value = otherwise;
 }
 
@@ -76,17 +76,17 @@ static void settle_all(struct torture_args *t, bool served)
 	bool mix = !t->only.n || str_is(t->only, "mix");
 	int64_t seconds;
 
-	settle(t, "agents", &t->agents, 8);
-	settle(t, "tasks", &t->tasks, 40);
-	settle(t, "seconds", &t->ms, 10000);
-	settle(t, "rounds", &t->rounds, 100);
-	settle(t, "seed", &t->seed, random_below(1000000000));
+	torture_cmd_settle(t, "agents", &t->agents, 8);
+	torture_cmd_settle(t, "tasks", &t->tasks, 40);
+	torture_cmd_settle(t, "seconds", &t->ms, 10000);
+	torture_cmd_settle(t, "rounds", &t->rounds, 100);
+	torture_cmd_settle(t, "seed", &t->seed, random_below(1000000000));
 	seconds = mix ? (t->ms + 999) / 1000 : 0;
-	settle(t, "kills", &t->kills, 2 * seconds);
-	settle(t, "stops", &t->stops, seconds);
-	settle(t, "skews", &t->skews, served ? 0 : seconds);
-	settle(t, "lost", &t->lost, mix && !served ? 200 : 0);
-	settle(t, "outage", &t->outage, 3000);
+	torture_cmd_settle(t, "kills", &t->kills, 2 * seconds);
+	torture_cmd_settle(t, "stops", &t->stops, seconds);
+	torture_cmd_settle(t, "skews", &t->skews, served ? 0 : seconds);
+	torture_cmd_settle(t, "lost", &t->lost, mix && !served ? 200 : 0);
+	torture_cmd_settle(t, "outage", &t->outage, 3000);
 }
 
 static struct torture_plan plan_of(const struct session *s, const struct torture_args *t)
@@ -125,7 +125,8 @@ static bool in_one_process(struct str uri)
 }
 
 /* Checks the arguments; SUCCESS: they are valid. */
-static enum result refuse(struct session *s, const struct torture_args *t, struct reply *out)
+static enum result torture_cmd_refuse(struct session *s, const struct torture_args *t,
+				      struct reply *out)
 {
 	if (!s->client.conn.config.uri.n)
 		return run_fail(
@@ -155,14 +156,14 @@ static enum result refuse(struct session *s, const struct torture_args *t, struc
 				arena_printf(s->arena, "cannot create %s: %s", t->history.p,
 					     strerror(errno)),
 				STR("name a file in a folder that you may write to"), out);
-	if (given(t, "seconds") && t->ms < 1)
+	if (torture_cmd_given(t, "seconds") && t->ms < 1)
 		return run_fail(USAGE, STR("--seconds must be more than 0"), STR(""), out);
 	return SUCCESS;
 }
 
 /* --- progress -------------------------------------------------------------------------------------- */
 
-static void progress(void *ctx, const struct torture_figures *f, const char *doing)
+static void torture_cmd_progress(void *ctx, const struct torture_figures *f, const char *doing)
 {
 	struct session *s = ctx;
 	int64_t ms = f->ms ? f->ms : 1;
@@ -179,7 +180,7 @@ static void progress(void *ctx, const struct torture_figures *f, const char *doi
 
 /* --- the answer ------------------------------------------------------------------------------------ */
 
-static json_t *refusals(const struct torture_figures *f)
+static json_t *torture_cmd_refusals(const struct torture_figures *f)
 {
 	json_t *o = json_object();
 
@@ -220,7 +221,7 @@ static void add_figures(json_t *o, const struct torture_figures *f)
 	json_object_set_new(o, "seconds", json_real(seconds));
 	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
 		json_object_set_new(o, counts[i].name, json_integer(counts[i].n));
-	json_object_set_new(o, "refused", refusals(f));
+	json_object_set_new(o, "refused", torture_cmd_refusals(f));
 	json_object_set_new(o, "calls_per_second",
 			    json_integer((json_int_t)((double)f->calls / seconds)));
 	json_object_set_new(o, "longest_wait", json_real((double)f->longest_us / 1000000));
@@ -275,8 +276,8 @@ static struct str command_line(const struct torture_plan *p, struct arena *a)
 	return out;
 }
 
-static enum result broken(struct session *s, const struct torture_verdict *v, struct strs faults,
-			  struct str hint, struct reply *out)
+static enum result torture_cmd_broken(struct session *s, const struct torture_verdict *v,
+				      struct strs faults, struct str hint, struct reply *out)
 {
 	int64_t n = v->violations + (int64_t)faults.n;
 
@@ -328,7 +329,7 @@ static enum result check_file(struct session *s, const struct proof_ops *proof, 
 	if (code != SUCCESS)
 		return run_answer(&ans, out);
 	if (v.violations)
-		code = broken(s, &v, (struct strs){ 0 }, STR(""), out);
+		code = torture_cmd_broken(s, &v, (struct strs){ 0 }, STR(""), out);
 	o = json_object();
 	json_object_set_new(o, "history", json_str(file));
 	json_object_set_new(o, "seed", json_integer((json_int_t)v.seed));
@@ -356,8 +357,8 @@ static json_t *report_json(const struct proof_ops *proof, const struct torture_p
 	return o;
 }
 
-static enum result torture(struct session *s, const struct proof_ops *proof,
-			   const struct torture_plan *p, struct reply *out)
+static enum result torture_cmd_torture(struct session *s, const struct proof_ops *proof,
+				       const struct torture_plan *p, struct reply *out)
 {
 	struct torture_report r;
 	struct answer ans = { 0 };
@@ -369,10 +370,11 @@ static enum result torture(struct session *s, const struct proof_ops *proof,
 	if (!ran)
 		run_answer(&ans, out);
 	else if (r.verdict.violations || r.faults.n)
-		code = broken(s, &r.verdict, r.faults,
-			      arena_printf(s->arena, "to make the same choices again: %s",
-					   arena_cstr(s->arena, command_line(p, s->arena))),
-			      out);
+		code = torture_cmd_broken(
+			s, &r.verdict, r.faults,
+			arena_printf(s->arena, "to make the same choices again: %s",
+				     arena_cstr(s->arena, command_line(p, s->arena))),
+			out);
 	if (ran) {
 		json_object_set_new(reply_more(out), "torture", report_json(proof, p, &r));
 		warn_of_undecided(s, &r.verdict, out);
@@ -382,7 +384,7 @@ static enum result torture(struct session *s, const struct proof_ops *proof,
 	return code;
 }
 
-static enum result run(struct session *s, struct args *a, struct reply *out)
+static enum result torture_cmd_run(struct session *s, struct args *a, struct reply *out)
 {
 	struct torture_args *t = (struct torture_args *)a;
 	struct client_options said = s->client.said;
@@ -399,7 +401,7 @@ static enum result run(struct session *s, struct args *a, struct reply *out)
 	    trust_check(&s->client.conn.trust, &ans, s->arena) != SUCCESS)
 		return run_answer(&ans, out);
 	settle_all(t, remote_is(s->client.conn.config.uri));
-	code = refuse(s, t, out);
+	code = torture_cmd_refuse(s, t, out);
 	if (code != SUCCESS)
 		return code;
 	plan = plan_of(s, t);
@@ -409,10 +411,10 @@ static enum result run(struct session *s, struct args *a, struct reply *out)
 		return SUCCESS;
 	}
 	if (s->progress) {
-		plan.progress = progress;
+		plan.progress = torture_cmd_progress;
 		plan.ctx = s;
 	}
-	return torture(s, proof, &plan, out);
+	return torture_cmd_torture(s, proof, &plan, out);
 }
 
 /* --- showing --------------------------------------------------------------------------------------- */
@@ -460,7 +462,7 @@ static void show_faults(struct view *v, const json_t *o)
 	}
 }
 
-static void show(const struct reply *r, struct view *v)
+static void torture_cmd_show(const struct reply *r, struct view *v)
 {
 	static const char *const counts[][2] = {
 		{ "agents", "agents" },
@@ -523,6 +525,6 @@ const struct command cmd_torture = {
 	.params = params,
 	.args_size = sizeof(struct torture_args),
 	.flags = C_LOCAL | C_WRITE | C_REPORT,
-	.run = run,
-	.show = show,
+	.run = torture_cmd_run,
+	.show = torture_cmd_show,
 };

@@ -14,7 +14,7 @@ static const struct param params[] = { PARAM(id, "ID", P_ID, .flags = P_POSITION
 				       PARAM_CACHED,
 				       { 0 } };
 
-static enum result ask(struct session *s, struct args *args, struct reply *out)
+static enum result tree_ask(struct session *s, struct args *args, struct reply *out)
 {
 	(void)s;
 	(void)out;
@@ -25,7 +25,7 @@ static enum result ask(struct session *s, struct args *args, struct reply *out)
 	return SUCCESS;
 }
 
-static void tell(struct session *s, const struct args *args, struct reply *out)
+static void tree_tell(struct session *s, const struct args *args, struct reply *out)
 {
 	struct graph_shown *own = arena_new(s->arena, struct graph_shown);
 
@@ -52,7 +52,7 @@ const struct command cmd_tree = {
 	.flags = C_IDEMPOTENT,
 	.op = OP_LIST,
 	.fails = FAILS(NOT_FOUND),
-	.ask = ask,
-	.tell = tell,
+	.ask = tree_ask,
+	.tell = tree_tell,
 	.show = show_tree,
 };

@@ -50,8 +50,8 @@ static enum result no_queue(struct reply *out)
 
 /* --- granting ------------------------------------------------------------------------------ */
 
-static enum result verdict(const struct trust *t, const char *state, struct arena *a,
-			   struct reply *out)
+static enum result trust_cmd_verdict(const struct trust *t, const char *state, struct arena *a,
+				     struct reply *out)
 {
 	json_t *o = reply_more(out);
 
@@ -66,8 +66,8 @@ static enum result verdict(const struct trust *t, const char *state, struct aren
 
 /* A set-up script trusts the content that its author has read. The hash says nothing about links, so a store behind one
  * needs a person. */
-static enum result compare(struct session *s, const struct trust *t, struct str hash,
-			   struct answer *ans)
+static enum result trust_cmd_compare(struct session *s, const struct trust *t, struct str hash,
+				     struct answer *ans)
 {
 	struct str why, have = hash_hex(s->arena, t->text);
 
@@ -89,17 +89,17 @@ static enum result compare(struct session *s, const struct trust *t, struct str 
 	return SUCCESS;
 }
 
-static enum result consent(struct session *s, const struct trust *t, struct str hash,
-			   struct answer *ans)
+static enum result trust_cmd_consent(struct session *s, const struct trust *t, struct str hash,
+				     struct answer *ans)
 {
 	if (hash.n)
-		return compare(s, t, hash, ans);
+		return trust_cmd_compare(s, t, hash, ans);
 	if (s->consent)
 		return s->consent(s, t, ans);
 	return trust_refuse(STR("this call has no terminal"), ans, s->arena);
 }
 
-static enum result give(struct session *s, struct str hash, struct reply *out)
+static enum result trust_cmd_give(struct session *s, struct str hash, struct reply *out)
 {
 	struct answer ans = { 0 };
 	struct trust t;
@@ -109,15 +109,15 @@ static enum result give(struct session *s, struct str hash, struct reply *out)
 	if (!t.config)
 		return no_queue(out);
 	if (t.state == TRUST_INSIDE || t.state == TRUST_REMOTE)
-		return verdict(&t, "not needed", s->arena, out);
+		return trust_cmd_verdict(&t, "not needed", s->arena, out);
 	if (t.state == TRUST_MISSING) {
-		if (consent(s, &t, hash, &ans) != SUCCESS)
+		if (trust_cmd_consent(s, &t, hash, &ans) != SUCCESS)
 			return run_answer(&ans, out);
 		r = trust_give(&t, s->arena);
 		if (r)
 			return no_home(s, r, out);
 	}
-	return verdict(&t, "trusted", s->arena, out);
+	return trust_cmd_verdict(&t, "trusted", s->arena, out);
 }
 
 /* --- listing ------------------------------------------------------------------------------- */
@@ -156,7 +156,7 @@ static void add_trusted(void *ctx, const struct trusted *t)
 	json_array_append_new(l->list, o);
 }
 
-static enum result list(struct session *s, struct reply *out)
+static enum result trust_cmd_list(struct session *s, struct reply *out)
 {
 	struct listing l = { .s = s, .list = json_array() };
 	int r = trust_each(add_trusted, &l, s->arena);
@@ -188,7 +188,7 @@ static const char *config_at(struct session *s, struct str path)
 	return fs_join(s->arena, real ? str_c(real) : path, STR(".pawl/config"));
 }
 
-static enum result revoke(struct session *s, struct str path, struct reply *out)
+static enum result trust_cmd_revoke(struct session *s, struct str path, struct reply *out)
 {
 	struct trust t = { 0 };
 	int r;
@@ -209,10 +209,10 @@ static enum result revoke(struct session *s, struct str path, struct reply *out)
 	if (r)
 		return no_home(s, r, out);
 	t.asks = STR("");
-	return verdict(&t, "revoked", s->arena, out);
+	return trust_cmd_verdict(&t, "revoked", s->arena, out);
 }
 
-static enum result run(struct session *s, struct args *args, struct reply *out)
+static enum result trust_cmd_run(struct session *s, struct args *args, struct reply *out)
 {
 	const struct trust_args *a = (const struct trust_args *)args;
 	struct client_options said = s->client.said;
@@ -234,12 +234,12 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 		return run_fail(USAGE, STR("only --revoke takes a PATH, and it takes one"),
 				STR("for another folder: pawl trust --dir FOLDER"), out);
 	if (a->list)
-		return list(s, out);
+		return trust_cmd_list(s, out);
 	if (a->revoke && a->paths.n)
-		return revoke(s, a->paths.v[0], out);
+		return trust_cmd_revoke(s, a->paths.v[0], out);
 	if (code != SUCCESS)
 		return run_answer(&ans, out);
-	return a->revoke ? revoke(s, STR(""), out) : give(s, a->sha256, out);
+	return a->revoke ? trust_cmd_revoke(s, STR(""), out) : trust_cmd_give(s, a->sha256, out);
 }
 
 /* --- for people ---------------------------------------------------------------------------- */
@@ -264,7 +264,7 @@ static void show_list(const json_t *all, struct view *v)
 		view_text(v, PLAIN, "you do not trust any config\n");
 }
 
-static void show(const struct reply *r, struct view *v)
+static void trust_cmd_show(const struct reply *r, struct view *v)
 {
 	const json_t *o = r->more, *all = json_object_get(o, "trusted");
 	struct str state = json_get(o, "state");
@@ -307,6 +307,6 @@ const struct command cmd_trust = {
 	.args_size = sizeof(struct trust_args),
 	.flags = C_WRITE | C_IDEMPOTENT | C_LOCAL | C_SHELL,
 	.fails = FAILS(NOT_FOUND),
-	.run = run,
-	.show = show,
+	.run = trust_cmd_run,
+	.show = trust_cmd_show,
 };

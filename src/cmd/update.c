@@ -24,7 +24,7 @@ static const struct param params[] = {
 	{ 0 }
 };
 
-static enum result ask(struct session *s, struct args *a, struct reply *out)
+static enum result update_ask(struct session *s, struct args *a, struct reply *out)
 {
 	const uint64_t who = UINT64_C(1) << ARG_id | UINT64_C(1) << ARG_token |
 			     UINT64_C(1) << ARG_explicit | UINT64_C(1) << ARG_request_id |
@@ -45,7 +45,7 @@ static enum result ask(struct session *s, struct args *a, struct reply *out)
 	return SUCCESS;
 }
 
-static void show(const struct reply *r, struct view *v)
+static void update_show(const struct reply *r, struct view *v)
 {
 	show_did(r, v, "updated");
 }
@@ -74,6 +74,6 @@ const struct command cmd_update = {
 	.flags = C_WRITE | C_IDEMPOTENT | C_DESTRUCTIVE,
 	.op = OP_UPDATE,
 	.fails = FAILS(CONFLICT, LOST_LOCK, NOT_FOUND),
-	.ask = ask,
-	.show = show,
+	.ask = update_ask,
+	.show = update_show,
 };

@@ -31,7 +31,7 @@ static bool on_one_line(struct str value, struct arena *a)
 	return str_eq(text_line(a, value), value);
 }
 
-static void collect(void *ctx, struct str value)
+static void values_collect(void *ctx, struct str value)
 {
 	struct collecting *c = ctx;
 
@@ -43,14 +43,14 @@ static void collect(void *ctx, struct str value)
 static void collect_task(struct collecting *c, const struct task *t, struct str kind)
 {
 	if (str_is(kind, "ids"))
-		collect(c, t->id);
+		values_collect(c, t->id);
 	for (size_t i = 0; str_is(kind, "labels") && i < t->labels.n; i++)
-		collect(c, t->labels.v[i]);
+		values_collect(c, t->labels.v[i]);
 	if (!str_is(kind, "holders"))
 		return;
-	collect(c, t->lock.holder);
-	collect(c, t->assignee);
-	collect(c, t->last_holder);
+	values_collect(c, t->lock.holder);
+	values_collect(c, t->assignee);
+	values_collect(c, t->last_holder);
 }
 
 static void collect_all(struct collecting *c, struct client *client, struct str kind)
@@ -60,7 +60,7 @@ static void collect_all(struct collecting *c, struct client *client, struct str 
 
 	if (str_is(kind, "queues")) {
 		if (client_open(client, STORE_READ, &ans) == SUCCESS)
-			(void)queue_names(client->conn.queue, collect, c, &ans, c->arena);
+			(void)queue_names(client->conn.queue, values_collect, c, &ans, c->arena);
 		return;
 	}
 	GIVE(&rq, limit, str_is(kind, "ids") ? IDS_MAX : 0);
@@ -91,7 +91,7 @@ static json_t *list_json(struct strs list)
 	return out;
 }
 
-static enum result run(struct session *s, struct args *args, struct reply *out)
+static enum result values_run(struct session *s, struct args *args, struct reply *out)
 {
 	const struct values_args *a = (const struct values_args *)args;
 	struct client_options *said = &s->client.said;
@@ -110,7 +110,7 @@ static enum result run(struct session *s, struct args *args, struct reply *out)
 	return SUCCESS;
 }
 
-static void show(const struct reply *r, struct view *v)
+static void values_show(const struct reply *r, struct view *v)
 {
 	const json_t *list = json_object_get(r->more, "values"),
 		     *about = json_object_get(r->more, "about");
@@ -135,6 +135,6 @@ const struct command cmd_values = {
 	.params = params,
 	.args_size = sizeof(struct values_args),
 	.flags = C_IDEMPOTENT | C_HIDDEN | C_SHELL | C_LOCAL,
-	.run = run,
-	.show = show,
+	.run = values_run,
+	.show = values_show,
 };

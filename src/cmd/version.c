@@ -7,7 +7,7 @@
 #define PAWL_VERSION "0.2.0-dev"
 #endif
 
-static enum result run(struct session *s, struct args *a, struct reply *out)
+static enum result version_run(struct session *s, struct args *a, struct reply *out)
 {
 	json_t *stores = json_array();
 
@@ -22,7 +22,7 @@ static enum result run(struct session *s, struct args *a, struct reply *out)
 	return SUCCESS;
 }
 
-static void show(const struct reply *r, struct view *v)
+static void version_show(const struct reply *r, struct view *v)
 {
 	const json_t *o = r->more;
 	struct strs stores = { 0 };
@@ -45,6 +45,6 @@ const struct command cmd_version = {
 	.example = "pawl version --json",
 	.see = "doctor, help",
 	.flags = C_IDEMPOTENT | C_LOCAL,
-	.run = run,
-	.show = show,
+	.run = version_run,
+	.show = version_show,
 };

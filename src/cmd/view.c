@@ -12,13 +12,13 @@ static const char *const codes[] = {
 	[GREEN] = "\033[32m", [YELLOW] = "\033[33m", [BLUE] = "\033[34m", [CYAN] = "\033[36m",
 };
 
-static void begin(struct view *v, enum paint p)
+static void view_begin(struct view *v, enum paint p)
 {
 	if (v->color && p != PLAIN)
 		buf_adds(v->out, str_c(codes[p]));
 }
 
-static void end(struct view *v, enum paint p)
+static void view_end(struct view *v, enum paint p)
 {
 	if (v->color && p != PLAIN)
 		buf_adds(v->out, STR("\033[0m"));
@@ -34,7 +34,7 @@ void view_text(struct view *v, enum paint p, const char *fmt, ...)
 	va_copy(again, ap);
 	n = vsnprintf(small, sizeof(small), fmt, ap);
 	va_end(ap);
-	begin(v, p);
+	view_begin(v, p);
 	if (n > 0 && (size_t)n < sizeof(small)) {
 		text_visible(v->out, str_n(small, (size_t)n), true);
 	} else if (n > 0) {
@@ -44,7 +44,7 @@ void view_text(struct view *v, enum paint p, const char *fmt, ...)
 		text_visible(v->out, str_n(big, (size_t)n), true);
 	}
 	va_end(again);
-	end(v, p);
+	view_end(v, p);
 }
 
 void view_count(struct view *v, enum paint p, int64_t n, const char *what)
@@ -54,9 +54,9 @@ void view_count(struct view *v, enum paint p, int64_t n, const char *what)
 
 void view_data(struct view *v, enum paint p, struct str text)
 {
-	begin(v, p);
+	view_begin(v, p);
 	text_visible(v->out, text, false);
-	end(v, p);
+	view_end(v, p);
 }
 
 void view_lines(struct view *v, struct str rest, size_t indent)
@@ -112,7 +112,7 @@ static size_t width_of(const size_t *widths, size_t columns)
 }
 
 /* One long name must not take the room of all other columns: the widest ones shrink, the last of them first. */
-static void fit(size_t *widths, size_t columns, size_t terminal)
+static void view_fit(size_t *widths, size_t columns, size_t terminal)
 {
 	size_t need = width_of(widths, columns);
 
@@ -164,7 +164,7 @@ static void put_table(struct view *v, const char *const *heads, size_t columns,
 	for (size_t i = 0; i < columns; i++)
 		head[i] = (struct cell){ DIM, str_c(heads[i]) };
 	if (v->width)
-		fit(widths, columns, v->width);
+		view_fit(widths, columns, v->width);
 	put_row(v, head, widths, columns, 0);
 	for (size_t r = 0; r < rows; r++) {
 		if (headings && headings[r].text.n)
@@ -210,7 +210,7 @@ void view_rows(struct view *v, size_t columns, const struct cell *cells, size_t 
 	size_t *widths = column_widths(v, NULL, columns, cells, rows);
 
 	if (v->width > 2)
-		fit(widths, columns, v->width - 2);
+		view_fit(widths, columns, v->width - 2);
 	for (size_t r = 0; r < rows; r++) {
 		view_text(v, PLAIN, "  ");
 		put_row(v, cells + r * columns, widths, columns, 2);

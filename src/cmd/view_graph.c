@@ -75,7 +75,7 @@ struct tree {
 
 enum edge { TOP, SUB, DEPENDS };
 
-static struct str standing(struct view *v, const struct task *t, int64_t now)
+static struct str view_graph_standing(struct view *v, const struct task *t, int64_t now)
 {
 	bool live = lease_live(&t->lock, now);
 
@@ -90,7 +90,7 @@ static void put_line(struct tree *x, size_t i, struct str before, enum edge edge
 	const struct task *t = &x->ans->tasks[i];
 	struct view *v = x->v;
 	struct str title = view_cell(v, PLAIN, t->title).text, id = view_cell(v, PLAIN, t->id).text;
-	struct str is = standing(v, t, x->ans->now);
+	struct str is = view_graph_standing(v, t, x->ans->now);
 	const char *how = edge == DEPENDS ? "depends on " : "";
 	size_t used = text_width(before) + strlen(how) + text_width(id) + 2 + 2 + text_width(is) +
 		      2 + strlen(note);
@@ -243,7 +243,7 @@ static struct str node_label(struct view *v, const struct task *t, int64_t now, 
 	return arena_printf(v->arena, "%s: %s%s%s",
 			    arena_cstr(v->arena, view_cell(v, PLAIN, t->id).text),
 			    arena_cstr(v->arena, view_cell(v, PLAIN, t->title).text), newline,
-			    arena_cstr(v->arena, standing(v, t, now)));
+			    arena_cstr(v->arena, view_graph_standing(v, t, now)));
 }
 
 static void put_dot(struct view *v, const struct answer *ans, const struct graph_node *nodes)

@@ -74,16 +74,16 @@ void show_task(const struct reply *r, struct view *v)
 
 /* --- one task ------------------------------------------------------------------------------------ */
 
-static void label(struct view *v, const char *name)
+static void view_task_label(struct view *v, const char *name)
 {
 	view_text(v, DIM, "%-12s", name);
 }
 
-static void row(struct view *v, const char *name, struct str text)
+static void view_task_row(struct view *v, const char *name, struct str text)
 {
 	if (!text.n)
 		return;
-	label(v, name);
+	view_task_label(v, name);
 	view_data(v, PLAIN, text);
 	view_text(v, PLAIN, "\n");
 }
@@ -92,12 +92,12 @@ static void row_time(struct view *v, const char *name, int64_t ms)
 {
 	if (!ms)
 		return;
-	label(v, name);
+	view_task_label(v, name);
 	view_text(v, PLAIN, "%s", arena_cstr(v->arena, when_text(v->arena, ms)));
 	view_text(v, DIM, "  (%s)\n", arena_cstr(v->arena, view_when(v, ms)));
 }
 
-static void block(struct view *v, const char *name, struct str text)
+static void view_task_block(struct view *v, const char *name, struct str text)
 {
 	if (!text.n)
 		return;
@@ -112,7 +112,7 @@ static void put_lock(struct view *v, const struct task *t, int64_t now)
 
 	if (!l->holder.n)
 		return;
-	label(v, "lock");
+	view_task_label(v, "lock");
 	view_data(v, live ? CYAN : DIM, l->holder);
 	view_text(v, PLAIN, ", fence %lld", (long long)t->fence);
 	if (!live)
@@ -134,16 +134,16 @@ static void put_lock(struct view *v, const struct task *t, int64_t now)
 
 static void put_relations(struct view *v, const struct task *t)
 {
-	row(v, "parent", t->parent);
+	view_task_row(v, "parent", t->parent);
 	if (t->depends.n) {
-		label(v, "depends on");
+		view_task_label(v, "depends on");
 		view_text(v, PLAIN, "%s", arena_cstr(v->arena, view_strs(v, t->depends)));
 		if (t->open_deps)
 			view_text(v, YELLOW, "  (%lld not done)", (long long)t->open_deps);
 		view_text(v, PLAIN, "\n");
 	}
 	if (t->open_subs) {
-		label(v, "sub-tasks");
+		view_task_label(v, "sub-tasks");
 		view_text(v, YELLOW, "%lld open\n", (long long)t->open_subs);
 	}
 }
@@ -154,7 +154,7 @@ static void put_head(struct view *v, const struct task *t)
 	view_text(v, PLAIN, "  ");
 	view_data(v, BOLD, t->title);
 	view_text(v, PLAIN, "\n");
-	label(v, "status");
+	view_task_label(v, "status");
 	view_status(v, t->status, "?");
 	view_text(v, PLAIN, "  %s, priority %lld\n", class_name(t->class_rank),
 		  (long long)t->priority);
@@ -162,12 +162,12 @@ static void put_head(struct view *v, const struct task *t)
 
 static void put_history(struct view *v, const struct task *t)
 {
-	row(v, "assignee", t->assignee);
+	view_task_row(v, "assignee", t->assignee);
 	if (!t->lock.holder.n)
-		row(v, "last holder", t->last_holder);
-	row(v, "run", t->run);
+		view_task_row(v, "last holder", t->last_holder);
+	view_task_row(v, "run", t->run);
 	if (t->attempts) {
-		label(v, "claims");
+		view_task_label(v, "claims");
 		view_text(v, PLAIN, "%lld", (long long)t->attempts);
 		if (t->abandoned)
 			view_text(v, YELLOW, ", %lld expired", (long long)t->abandoned);
@@ -197,7 +197,7 @@ static void put_extra(struct view *v, struct str extra)
 	json_t *o = extra.n ? json_loadb(extra.p, extra.n, 0, NULL) : NULL;
 	char *text = o ? json_dumps(o, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
 
-	row(v, "extra", str_c(text));
+	view_task_row(v, "extra", str_c(text));
 	free(text);
 	json_decref(o);
 }
@@ -206,7 +206,7 @@ static void put_due(struct view *v, const struct task *t, int64_t now)
 {
 	if (!t->due)
 		return;
-	label(v, "due");
+	view_task_label(v, "due");
 	view_text(v, PLAIN, "%s", arena_cstr(v->arena, when_date(v->arena, t->due)));
 	view_text(v, RED, view_overdue(t, now) ? "  late\n" : "\n");
 }
@@ -223,29 +223,29 @@ void show_details(const struct reply *r, struct view *v)
 	const struct task *t = r->ans.task;
 
 	put_head(v, t);
-#define PLAIN(tag, part, name, limit, argument, help) row(v, #name, t->name);
+#define PLAIN(tag, part, name, limit, argument, help) view_task_row(v, #name, t->name);
 #include "core/task.def"
 	if (t->labels.n) {
-		label(v, "labels");
+		view_task_label(v, "labels");
 		view_text(v, PLAIN, "%s\n", arena_cstr(v->arena, view_strs(v, t->labels)));
 	}
 	put_due(v, t, r->ans.now);
 	row_time(v, "not before", t->not_before);
 	if (r->ans.related)
-		row(v, "parent", t->parent);
+		view_task_row(v, "parent", t->parent);
 	else
 		put_relations(v, t);
 	put_lock(v, t, r->ans.now);
 	put_history(v, t);
 	row_time(v, "next check", t->next_check);
 	put_extra(v, t->extra);
-	block(v, "came back", r->ans.came_back ? r->ans.came_back->reason : STR(""));
-	block(v, stands(t) ? "reason" : "last reason", t->blocker_reason);
+	view_task_block(v, "came back", r->ans.came_back ? r->ans.came_back->reason : STR(""));
+	view_task_block(v, stands(t) ? "reason" : "last reason", t->blocker_reason);
 	if (stands(t))
-		block(v, "to unblock", t->unblock_action);
-	block(v, "description", t->description);
-	block(v, "acceptance", t->acceptance);
-	block(v, "summary", t->summary);
+		view_task_block(v, "to unblock", t->unblock_action);
+	view_task_block(v, "description", t->description);
+	view_task_block(v, "acceptance", t->acceptance);
+	view_task_block(v, "summary", t->summary);
 	if (r->ans.related) {
 		view_links(v, r->ans.related);
 		view_attempts(v, r->ans.related, t);
@@ -276,9 +276,9 @@ static void put_return(struct view *v, const struct granted *g)
 	if (abandoned)
 		view_text(v, YELLOW, ", %lld abandoned", abandoned);
 	view_text(v, PLAIN, "\n");
-	block(v, "why", g->back ? g->back->reason : STR(""));
+	view_task_block(v, "why", g->back ? g->back->reason : STR(""));
 	if (!g->back)
-		block(v, "the last reason was", g->task->blocker_reason);
+		view_task_block(v, "the last reason was", g->task->blocker_reason);
 	put_comments(v, g->comments, g->n_comments);
 }
 
@@ -287,19 +287,19 @@ static void put_grant(struct view *v, const struct granted *g)
 	const struct grant *lock = g->lock;
 
 	if (lock) {
-		label(v, "fence");
+		view_task_label(v, "fence");
 		view_text(v, PLAIN, "%lld\n", (long long)lock->fence);
-		label(v, "expires");
+		view_task_label(v, "expires");
 		view_text(v, PLAIN, "in %s",
 			  arena_cstr(v->arena, view_left(v, lock->expires_at - g->now)));
 		view_text(v, DIM, "  (%s)\n",
 			  arena_cstr(v->arena, when_text(v->arena, lock->expires_at)));
-		row(v, "token", lock->token);
+		view_task_row(v, "token", lock->token);
 	}
 	put_relations(v, g->task);
 	put_return(v, g);
-	block(v, "description", g->task->description);
-	block(v, "acceptance", g->task->acceptance);
+	view_task_block(v, "description", g->task->description);
+	view_task_block(v, "acceptance", g->task->acceptance);
 }
 
 /* People paste this command: "ID" replaces an invalid id, which a damaged store may have. */

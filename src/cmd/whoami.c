@@ -30,7 +30,7 @@ static void add_tokens(struct session *s, json_t *o)
 	json_object_set_new(o, "tokens", x.tasks);
 }
 
-static enum result run(struct session *s, struct args *a, struct reply *out)
+static enum result whoami_run(struct session *s, struct args *a, struct reply *out)
 {
 	struct client *c = &s->client;
 	struct client_options said = c->said;
@@ -75,7 +75,7 @@ static void show_line(struct view *v, const char *title, struct str name, struct
 	view_text(v, PLAIN, "\n");
 }
 
-static void show(const struct reply *r, struct view *v)
+static void whoami_show(const struct reply *r, struct view *v)
 {
 	const json_t *o = r->more;
 
@@ -105,6 +105,6 @@ const struct command cmd_whoami = {
 		   "pawl whoami --json",
 	.see = "config set, lock list, prime",
 	.flags = C_IDEMPOTENT | C_LOCAL,
-	.run = run,
-	.show = show,
+	.run = whoami_run,
+	.show = whoami_show,
 };

@@ -25,7 +25,7 @@ static void leave_pipes(void)
 }
 
 /* The length of the packed answer, the answer, and the name of the store's fault, which is not packed. */
-static void answer(int fd, struct session *s, ask_fn *fn)
+static void within_answer(int fd, struct session *s, ask_fn *fn)
 {
 	struct answer ans = { 0 };
 	struct buf b = BUF_MAX(ANSWER_MAX);
@@ -40,7 +40,7 @@ static void answer(int fd, struct session *s, ask_fn *fn)
 	_exit(0);
 }
 
-static bool take(const struct buf *b, struct answer *ans, struct arena *a)
+static bool within_take(const struct buf *b, struct answer *ans, struct arena *a)
 {
 	struct str bytes = arena_str(a, buf_str(b));
 	uint32_t n;
@@ -80,14 +80,14 @@ bool run_within(struct session *s, int64_t ms, ask_fn *fn, struct answer *ans)
 		os_end_with(parent);
 		close(ends[0]);
 		leave_pipes();
-		answer(ends[1], s, fn);
+		within_answer(ends[1], s, fn);
 	}
 	close(ends[1]);
 	done = pid > 0 && fs_read_until(ends[0], end, &b);
 	close(ends[0]);
 	if (pid > 0)
 		end_child(pid, done);
-	done = done && take(&b, ans, s->arena);
+	done = done && within_take(&b, ans, s->arena);
 	buf_free(&b);
 	return done;
 }

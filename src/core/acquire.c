@@ -76,7 +76,7 @@ static void warn_of_open(const struct task *t, struct call *c)
 }
 
 /* Starts the work. The caller has taken the lock already. */
-static void begin(struct task *t, struct call *c, const char *event, struct str text)
+static void acquire_begin(struct task *t, struct call *c, const char *event, struct str text)
 {
 	int64_t from = t->status;
 
@@ -118,7 +118,7 @@ static void claim_own(struct task *t, struct call *c)
 		return;
 	}
 	t->lock.manual = 0;
-	begin(t, c, "claimed", STR("under its manual lock"));
+	acquire_begin(t, c, "claimed", STR("under its manual lock"));
 }
 
 /* Why the caller cannot resume its last claim; empty: it can. */
@@ -176,7 +176,7 @@ void acquire_claim(struct task *t, struct call *c)
 		return;
 	text = claim_text(t, c);
 	lease_take(t, c->rq, c->fresh, asked_ttl(c, c->policy->lease), c->now);
-	begin(t, c, resume ? "resumed" : "claimed", text);
+	acquire_begin(t, c, resume ? "resumed" : "claimed", text);
 }
 
 void acquire_manual(struct task *t, struct call *c)

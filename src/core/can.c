@@ -17,14 +17,14 @@ static const struct way {
 #undef WAY
 };
 
-static bool known(int way)
+static bool can_known(int way)
 {
 	return way > 0 && way < WAY_END;
 }
 
 const char *way_name(int way)
 {
-	return known(way) ? ways[way].name : NULL;
+	return can_known(way) ? ways[way].name : NULL;
 }
 
 enum op way_op(int way)

@@ -4,7 +4,7 @@
 #include "base/when.h"
 #include "core/lease.h"
 
-static int64_t later(int64_t a, int64_t b)
+static int64_t order_later_of(int64_t a, int64_t b)
 {
 	return a > b ? a : b;
 }
@@ -33,7 +33,7 @@ enum offer order_offer(const struct task *t, int64_t *at)
 	if (ends < 0 || (t->status != READY && t->status != IN_PROGRESS))
 		return OFFER_NONE;
 	if (t->status == READY)
-		*at = later(ends, t->not_before);
+		*at = order_later_of(ends, t->not_before);
 	else
 		*at = t->lock.holder.n ? ends : t->free_at;
 	if (t->open_subs)
@@ -179,7 +179,7 @@ bool index_gone(const struct index *ix, int64_t now)
 	return ix->lane == LANE_GOING && ix->eligible_at <= now;
 }
 
-static char lower(char c)
+static char order_lower(char c)
 {
 	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
@@ -222,7 +222,7 @@ struct str index_id_key(struct str id, char out[ID_KEY_MAX])
 		if (n)
 			to = put_number(to, str_n(rest.p + skip, n - skip));
 		else
-			*to++ = lower(rest.p[0]);
+			*to++ = order_lower(rest.p[0]);
 		zeros |= skip > (skip == n); /* 0 alone is a number */
 		n += n == 0;
 		rest = str_n(rest.p + n, rest.n - n);
@@ -230,7 +230,7 @@ struct str index_id_key(struct str id, char out[ID_KEY_MAX])
 	if (zeros) /* sorts below every byte of an id; the id behind it distinguishes t01 from t001 */
 		*to++ = ' ';
 	for (size_t i = 0; zeros && i < id.n; i++)
-		*to++ = lower(id.p[i]);
+		*to++ = order_lower(id.p[i]);
 	return str_n(out, (size_t)(to - out));
 }
 

@@ -12,7 +12,7 @@ void refuse(struct call *c, enum result code, struct str message, struct str hin
 }
 
 /* "Ready, In Progress or Failed" */
-static struct str names(unsigned set, struct arena *a)
+static struct str refuse_names(unsigned set, struct arena *a)
 {
 	struct str out = STR("");
 	int left = __builtin_popcount(set);
@@ -42,7 +42,7 @@ static const char *const ways_out[] = {
 	[CANCELED] = "reopen it first: pawl reopen %.*s --reason TEXT",
 };
 
-static struct str until(const struct task *t, const struct call *c)
+static struct str refuse_until(const struct task *t, const struct call *c)
 {
 	const struct lock *l = &t->lock;
 	struct str when, left;
@@ -54,7 +54,7 @@ static struct str until(const struct task *t, const struct call *c)
 	return arena_printf(c->arena, "until %.*s (in %.*s)", STRF(when), STRF(left));
 }
 
-static bool holds(const struct task *t, const struct call *c)
+static bool refuse_holds(const struct task *t, const struct call *c)
 {
 	return str_eq(t->lock.holder, c->rq->agent);
 }
@@ -65,12 +65,12 @@ static struct str way_out(const struct task *t, const struct call *c)
 {
 	if (t->status != IN_PROGRESS || !lease_live(&t->lock, c->now))
 		return arena_printf(c->arena, ways_out[t->status], STRF(t->id));
-	if (holds(t, c))
+	if (refuse_holds(t, c))
 		return arena_printf(c->arena,
 				    "pawl done %.*s, or review, block, release or fail it",
 				    STRF(t->id));
 	return arena_printf(c->arena, "it is held by %.*s %s", STRF(t->lock.holder),
-			    arena_cstr(c->arena, until(t, c)));
+			    arena_cstr(c->arena, refuse_until(t, c)));
 }
 #pragma GCC diagnostic pop
 
@@ -79,17 +79,17 @@ void refuse_status(struct call *c, const struct task *t, const char *what, unsig
 	refuse(c, MISCONFIGURED,
 	       arena_printf(c->arena, "%.*s is %s; %s needs a task that is %s", STRF(t->id),
 			    status_name(t->status), what,
-			    arena_cstr(c->arena, names(from, c->arena))),
+			    arena_cstr(c->arena, refuse_names(from, c->arena))),
 	       way_out(t, c));
 }
 
-static struct str where(const struct lock *l, struct arena *a)
+static struct str refuse_where(const struct lock *l, struct arena *a)
 {
 	return l->host.n ? arena_printf(a, " on %.*s", STRF(l->host)) : STR("");
 }
 
 /* A foreign lock may not contain the time of its acquisition. */
-static struct str since(const struct lock *l, struct arena *a)
+static struct str refuse_since(const struct lock *l, struct arena *a)
 {
 	struct str when;
 
@@ -102,8 +102,8 @@ static struct str since(const struct lock *l, struct arena *a)
 /* Of many agents that claim one task, all but one get this text: each part is made once. */
 static struct str who_holds(const struct task *t, const struct call *c)
 {
-	struct str from = since(&t->lock, c->arena), host = where(&t->lock, c->arena),
-		   to = until(t, c);
+	struct str from = refuse_since(&t->lock, c->arena), host = refuse_where(&t->lock, c->arena),
+		   to = refuse_until(t, c);
 
 	return arena_printf(c->arena, "%.*s is held by %.*s%.*s%.*s %.*s", STRF(t->id),
 			    STRF(t->lock.holder), STRF(from), STRF(host), STRF(to));
@@ -168,8 +168,8 @@ static void lost_to_another(struct call *c, const struct task *t)
 	refuse(c, LOST_LOCK,
 	       arena_printf(c->arena, "%.*s is held by %.*s%s %s, and %s", STRF(t->id),
 			    STRF(t->lock.holder),
-			    holds(t, c) ? " (in another run or worktree)" : "",
-			    arena_cstr(c->arena, until(t, c)),
+			    refuse_holds(t, c) ? " (in another run or worktree)" : "",
+			    arena_cstr(c->arena, refuse_until(t, c)),
 			    c->proof.n ? "this token is stale" : "this call has no token for it"),
 	       STR("pawl next --claim takes another task; if you hold this one, pass its --token"));
 }
@@ -215,7 +215,7 @@ void refuse_lost(struct call *c, const struct task *t)
 
 	if (lease_live(&t->lock, c->now))
 		lost_to_another(c, t);
-	else if (t->lock.expires_at && (same || holds(t, c)))
+	else if (t->lock.expires_at && (same || refuse_holds(t, c)))
 		lost_lease(c, t);
 	else
 		lost_to_nobody(c, t);

@@ -201,7 +201,7 @@ static const char *bad_range(const struct request *r, const struct policy *p, st
 }
 
 /* The first missing argument, by the operation or by the status that it leads to; NULL: none. */
-static const char *missing(const struct request *r)
+static const char *request_missing(const struct request *r)
 {
 	enum op op = r->op;
 	bool by_status = op == OP_STATUS;
@@ -234,7 +234,7 @@ static const char *missing(const struct request *r)
 
 /* Is the main purpose a lock? Such a call is recognised by its new token. A stored answer could not help:
  * stores keep only the hash of a token. */
-static bool acquires(const struct request *r)
+static bool request_acquires(const struct request *r)
 {
 	if (r->op == OP_STATUS)
 		return r->status == IN_PROGRESS;
@@ -247,11 +247,11 @@ static const char *bad_who(const struct request *r)
 		return "the id of a task is needed";
 	if (!(op_flags(r->op) & OP_READS) && !r->agent.n)
 		return "an agent's name is needed: --agent NAME";
-	if (acquires(r) && !r->new_token.n)
+	if (request_acquires(r) && !r->new_token.n)
 		return "a token for the new lock is needed";
 	if ((r->claim_next || r->take) && !r->new_token.n)
 		return "a token for the next lock is needed";
-	if (r->request_id.n && acquires(r))
+	if (r->request_id.n && request_acquires(r))
 		return "to repeat an acquisition, pass the same --token, not a request id";
 	return NULL;
 }
@@ -299,5 +299,5 @@ const char *request_fault(const struct request *r, const struct policy *p, struc
 		fault = bad_force(r);
 	if (!fault)
 		fault = bad_version(r);
-	return fault ? fault : missing(r);
+	return fault ? fault : request_missing(r);
 }

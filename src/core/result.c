@@ -15,7 +15,7 @@ static const struct row rows[] = {
 };
 
 /* The loop ends because every enum value has a row. */
-static const struct row *find(enum result r)
+static const struct row *result_find(enum result r)
 {
 	const struct row *row = rows;
 
@@ -34,15 +34,15 @@ bool result_known(int64_t code)
 
 const char *result_name(enum result r)
 {
-	return find(r)->name;
+	return result_find(r)->name;
 }
 
 const char *result_text(enum result r)
 {
-	return find(r)->text;
+	return result_find(r)->text;
 }
 
 int result_http(enum result r)
 {
-	return find(r)->http;
+	return result_find(r)->http;
 }

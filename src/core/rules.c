@@ -77,7 +77,7 @@ static unsigned starts_from(const struct rule *r, const struct task *t)
 	return r->from | (r->flags & MANUAL && t->lock.manual ? ON(READY) : 0);
 }
 
-static bool allowed(enum op op, const struct task *t, struct call *c)
+static bool rules_allowed(enum op op, const struct task *t, struct call *c)
 {
 	const struct rule *r = &rules[op];
 	bool own = op_flags(op) & OP_OWN;
@@ -99,7 +99,7 @@ static bool allowed(enum op op, const struct task *t, struct call *c)
 	return true;
 }
 
-static struct str words(enum op op, const struct task *t, const struct call *c)
+static struct str rules_words(enum op op, const struct task *t, const struct call *c)
 {
 	const struct request *rq = c->rq;
 
@@ -154,7 +154,7 @@ void call_edited(struct call *c, struct task *t)
 	c->changed = true;
 }
 
-static void move(enum op op, struct task *t, struct call *c)
+static void rules_move(enum op op, struct task *t, struct call *c)
 {
 	const struct rule *r = &rules[op];
 	bool own = lease_owned(&t->lock, c->proof, c->now);
@@ -175,7 +175,7 @@ static void move(enum op op, struct task *t, struct call *c)
 		handed_back(c, t);
 	else
 		call_edited(c, t);
-	call_event(c, t, r->event, from, words(op, t, c));
+	call_event(c, t, r->event, from, rules_words(op, t, c));
 	if (comment.n)
 		call_event(c, t, "comment", 0, comment);
 }
@@ -196,7 +196,7 @@ static bool is_repeat(enum op op, const struct task *t, const struct call *c)
 	return did == (int64_t)op;
 }
 
-static void heartbeat(struct task *t, struct call *c)
+static void rules_heartbeat(struct task *t, struct call *c)
 {
 	if (!lease_owned(&t->lock, c->proof, c->now)) {
 		refuse_lost(c, t);
@@ -227,7 +227,7 @@ static bool may_remove(const struct task *t, const struct call *c)
 			       : c->proof.n && str_eq(t->lock.token, c->proof);
 }
 
-static void unlock(struct task *t, struct call *c)
+static void rules_unlock(struct task *t, struct call *c)
 {
 	bool removable = may_remove(t, c);
 
@@ -264,7 +264,7 @@ static void break_lock(struct task *t, struct call *c)
 				STRF(c->rq->reason)));
 }
 
-static void comment(struct task *t, struct call *c)
+static void rules_comment(struct task *t, struct call *c)
 {
 	if (c->rq->explicit && !lease_owned(&t->lock, c->proof, c->now))
 		refuse_lost(c, t);
@@ -308,7 +308,7 @@ enum op rules_first_step(int64_t now)
 	return now == BLOCKED || now == NEEDS_HELP ? OP_UNBLOCK : OP_NONE;
 }
 
-static void apply(enum op op, struct task *t, struct call *c);
+static void rules_apply_op(enum op op, struct task *t, struct call *c);
 
 static void to_status(struct task *t, struct call *c)
 {
@@ -327,17 +327,17 @@ static void to_status(struct task *t, struct call *c)
 		return;
 	}
 	if (first)
-		apply(first, t, c);
+		rules_apply_op(first, t, c);
 	if (c->code == SUCCESS)
-		apply(op, t, c);
+		rules_apply_op(op, t, c);
 	if (c->changed)
 		t->version = version + 1; /* two steps are one change */
 }
 
 static void move_if_allowed(enum op op, struct task *t, struct call *c)
 {
-	if (allowed(op, t, c))
-		move(op, t, c);
+	if (rules_allowed(op, t, c))
+		rules_move(op, t, c);
 }
 
 static bool takes_first(const struct task *t, const struct call *c)
@@ -360,7 +360,7 @@ static void take_and_finish(struct task *t, struct call *c)
 	if (c->code != SUCCESS)
 		return;
 	c->proof = c->fresh;
-	move(OP_DONE, t, c);
+	rules_move(OP_DONE, t, c);
 	c->proof = proof;
 	c->granted = false;
 	t->version = version + 1;
@@ -379,11 +379,11 @@ static void release_free(struct task *t, struct call *c)
 			c->arena, "pawl lock break %.*s --reason TEXT ends this lock", STRF(t->id));
 		return;
 	}
-	move(OP_RELEASE, t, c);
+	rules_move(OP_RELEASE, t, c);
 }
 
 /* The checks; the queue changes the lists of both tasks. */
-static void depend(const struct task *t, struct call *c)
+static void rules_depend(const struct task *t, struct call *c)
 {
 	if (!status_ended(t->status)) {
 		(void)rules_free(t, c);
@@ -397,7 +397,7 @@ static void depend(const struct task *t, struct call *c)
 }
 
 /* A locked task still has a holder: `lock cleanup` must clear a stale lock first. */
-static void archive(struct task *t, struct call *c)
+static void rules_archive(struct task *t, struct call *c)
 {
 	int64_t ended_at = t->done_at ? t->done_at : t->updated_at;
 
@@ -418,7 +418,7 @@ static void archive(struct task *t, struct call *c)
 	c->changed = true;
 }
 
-static void apply(enum op op, struct task *t, struct call *c)
+static void rules_apply_op(enum op op, struct task *t, struct call *c)
 {
 	switch (op) {
 	case OP_CLAIM:
@@ -428,10 +428,10 @@ static void apply(enum op op, struct task *t, struct call *c)
 		acquire_manual(t, c);
 		return;
 	case OP_HEARTBEAT:
-		heartbeat(t, c);
+		rules_heartbeat(t, c);
 		return;
 	case OP_LOCK_RELEASE:
-		unlock(t, c);
+		rules_unlock(t, c);
 		return;
 	case OP_LOCK_BREAK:
 		break_lock(t, c);
@@ -443,17 +443,17 @@ static void apply(enum op op, struct task *t, struct call *c)
 		update_apply(t, c);
 		return;
 	case OP_COMMENT:
-		comment(t, c);
+		rules_comment(t, c);
 		return;
 	case OP_DEPEND:
 	case OP_UNDEPEND:
-		depend(t, c);
+		rules_depend(t, c);
 		return;
 	case OP_REMOVE:
 		(void)rules_free(t, c);
 		return;
 	case OP_ARCHIVE:
-		archive(t, c);
+		rules_archive(t, c);
 		return;
 	case OP_DONE:
 		if (takes_first(t, c))
@@ -488,5 +488,5 @@ void rules_apply(enum op op, struct task *t, struct call *c)
 	if ((rules[op].event || op == OP_STATUS) && is_repeat(op, t, c))
 		c->repeated = true;
 	else if (op != c->rq->op || is_held_already(op, t, c) || override_version(t, c))
-		apply(op, t, c);
+		rules_apply_op(op, t, c);
 }

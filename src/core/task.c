@@ -33,7 +33,7 @@ const char *class_name(int64_t rank)
 	return rank > 0 && rank < CLASS_END ? classes[rank] : classes[STANDARD];
 }
 
-static char fold(char c)
+static char task_compact(char c)
 {
 	if (c >= 'A' && c <= 'Z')
 		return (char)(c + 32);
@@ -48,7 +48,7 @@ static bool same_words(struct str a, const char *b)
 	if (a.n != n)
 		return false;
 	for (size_t i = 0; i < n; i++)
-		if (fold(a.p[i]) != fold(b[i]))
+		if (task_compact(a.p[i]) != task_compact(b[i]))
 			return false;
 	return true;
 }
@@ -61,7 +61,7 @@ static bool same_joined(struct str a, const char *b)
 	for (; *b; b++) {
 		if (*b == ' ')
 			continue;
-		if (i == a.n || fold(a.p[i]) != fold(*b))
+		if (i == a.n || task_compact(a.p[i]) != task_compact(*b))
 			return false;
 		i++;
 	}

@@ -143,7 +143,7 @@ static bool is_left(const struct task *t, struct call *c)
 }
 
 /* The names, as a task shows them, of the fields that the request sets. */
-static struct strs named(const struct request *r, struct arena *a)
+static struct strs task_update_named(const struct request *r, struct arena *a)
 {
 	static const struct {
 		uint64_t bits;
@@ -176,7 +176,7 @@ void update_apply(struct task *t, struct call *c)
 	if (!status_allowed(t, c) || !rules_free(t, c) || !is_left(t, c))
 		return;
 	if (over)
-		override_note(t, c, named(c->rq, c->arena));
+		override_note(t, c, task_update_named(c->rq, c->arena));
 	update_fields(t, c->rq, c->now, c->arena);
 	if (HAS(c->rq, status))
 		t->status = c->rq->status;

@@ -93,7 +93,7 @@ unsigned typed_bars(const struct request *rq, const struct policy *p)
 	return typed_is(rq) ? lock_barred_by[typed_of(rq->id)] : step_barred_by[kind_of(rq)];
 }
 
-static struct str process(const struct lock *l, struct arena *a)
+static struct str typed_process(const struct lock *l, struct arena *a)
 {
 	if (!l->pid)
 		return STR("");
@@ -110,7 +110,7 @@ struct str typed_holder(const struct task *t, int64_t now, struct arena *a)
 			    "%.*s is held by %.*s (%.*s, user %.*s on %.*s%s) since %s, for at "
 			    "most another %s",
 			    STRF(t->id), STRF(l->holder), STRF(what), STRF(who), STRF(l->host),
-			    arena_cstr(a, process(l, a)),
+			    arena_cstr(a, typed_process(l, a)),
 			    arena_cstr(a, when_text(a, l->acquired_at)),
 			    arena_cstr(a, duration_text(a, l->expires_at - now)));
 }
@@ -120,7 +120,7 @@ static struct str acquire_again(const struct task *t, const struct call *c)
 	return arena_printf(c->arena, "acquire it again: pawl lock acquire %.*s", STRF(t->id));
 }
 
-static void lost(struct call *c, const struct task *t)
+static void typed_lost(struct call *c, const struct task *t)
 {
 	if (lease_live(&t->lock, c->now))
 		refuse(c, LOST_LOCK,
@@ -134,7 +134,7 @@ static void lost(struct call *c, const struct task *t)
 		       acquire_again(t, c));
 }
 
-static void take(struct task *t, struct call *c)
+static void typed_take(struct task *t, struct call *c)
 {
 	const struct request *rq = c->rq;
 
@@ -152,10 +152,10 @@ static void take(struct task *t, struct call *c)
 	call_event(c, t, "locked", 0, rq->description.n ? rq->description : rq->operation);
 }
 
-static void renew(struct task *t, struct call *c)
+static void typed_renew(struct task *t, struct call *c)
 {
 	if (!lease_owned(&t->lock, c->proof, c->now)) {
-		lost(c, t);
+		typed_lost(c, t);
 		return;
 	}
 	lease_renew(t, HAS(c->rq, ttl) ? c->rq->ttl : t->lock.ttl, c->now);
@@ -164,7 +164,7 @@ static void renew(struct task *t, struct call *c)
 }
 
 /* Nothing is kept for the last holder, unlike with the lock of a task. */
-static void clear(struct task *t, struct call *c, const char *event, struct str text)
+static void typed_clear(struct task *t, struct call *c, const char *event, struct str text)
 {
 	lease_clear(t, c->now);
 	t->free_at = 0;
@@ -177,9 +177,9 @@ static void give_up(struct task *t, struct call *c)
 	if (!lease_live(&t->lock, c->now))
 		c->repeated = true;
 	else if (!lease_owned(&t->lock, c->proof, c->now))
-		lost(c, t);
+		typed_lost(c, t);
 	else
-		clear(t, c, "unlocked", c->rq->reason);
+		typed_clear(t, c, "unlocked", c->rq->reason);
 }
 
 static void break_it(struct task *t, struct call *c)
@@ -189,9 +189,9 @@ static void break_it(struct task *t, struct call *c)
 	if (!holder.n)
 		c->repeated = true;
 	else
-		clear(t, c, "lock_broken",
-		      arena_printf(c->arena, "the lock of %.*s: %.*s", STRF(holder),
-				   STRF(c->rq->reason)));
+		typed_clear(t, c, "lock_broken",
+			    arena_printf(c->arena, "the lock of %.*s: %.*s", STRF(holder),
+					 STRF(c->rq->reason)));
 }
 
 void typed_apply(struct task *t, struct call *c)
@@ -199,10 +199,10 @@ void typed_apply(struct task *t, struct call *c)
 	call_reset(c);
 	switch (c->rq->op) {
 	case OP_LOCK_ACQUIRE:
-		take(t, c);
+		typed_take(t, c);
 		return;
 	case OP_HEARTBEAT:
-		renew(t, c);
+		typed_renew(t, c);
 		return;
 	case OP_LOCK_RELEASE:
 		give_up(t, c);
@@ -214,7 +214,7 @@ void typed_apply(struct task *t, struct call *c)
 
 /* --- the emergency and the pause ------------------------------------------------------------------------------- */
 
-static void declare(struct task *t, struct call *c, bool on, const char *event)
+static void typed_declare(struct task *t, struct call *c, bool on, const char *event)
 {
 	const struct request *rq = c->rq;
 
@@ -240,14 +240,14 @@ void emergency_apply(struct task *t, struct call *c)
 {
 	bool on = c->rq->op == OP_EMERGENCY_ON;
 
-	declare(t, c, on, on ? "emergency_on" : "emergency_off");
+	typed_declare(t, c, on, on ? "emergency_on" : "emergency_off");
 }
 
 void pause_apply(struct task *t, struct call *c)
 {
 	bool on = c->rq->op == OP_PAUSE;
 
-	declare(t, c, on, on ? "queue_paused" : "queue_resumed");
+	typed_declare(t, c, on, on ? "queue_paused" : "queue_resumed");
 }
 
 struct str pause_text(const struct task *t, struct arena *a)

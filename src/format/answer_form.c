@@ -147,7 +147,7 @@ static void overview_json(json_t *o, const struct answer *ans, struct arena *a)
 	json_object_set_new(o, "held_total", json_integer(ans->held));
 }
 
-static void counted(json_t *o, size_t n, int64_t total)
+static void answer_json_counted(json_t *o, size_t n, int64_t total)
 {
 	json_object_set_new(o, "count", json_integer((json_int_t)n));
 	json_object_set_new(o, "total", json_integer(total));
@@ -170,7 +170,7 @@ static void kind_json(json_t *o, const struct answer *ans, struct arena *a)
 		break;
 	case ANSWER_TASKS:
 		tasks_json(o, "tasks", ans, a);
-		counted(o, ans->n_tasks, ans->total);
+		answer_json_counted(o, ans->n_tasks, ans->total);
 		break;
 	case ANSWER_EVENTS:
 		events_json(o, "events", ans, a);
@@ -178,21 +178,21 @@ static void kind_json(json_t *o, const struct answer *ans, struct arena *a)
 		break;
 	case ANSWER_LOCKS:
 		locks_json(o, ans, a);
-		counted(o, ans->n_tasks, ans->total);
+		answer_json_counted(o, ans->n_tasks, ans->total);
 		break;
 	case ANSWER_LOCK:
 		lock_answer_json(o, ans, a);
 		break;
 	case ANSWER_CANDIDATES:
 		candidates_json(o, ans);
-		counted(o, ans->n_candidates, ans->total);
+		answer_json_counted(o, ans->n_candidates, ans->total);
 		break;
 	case ANSWER_OVERVIEW:
 		overview_json(o, ans, a);
 		break;
 	case ANSWER_TYPED:
 		typed_json(o, ans, a);
-		counted(o, ans->n_tasks, ans->total);
+		answer_json_counted(o, ans->n_tasks, ans->total);
 		break;
 	default: /* ANSWER_ID */
 		json_set_text(o, "id", ans->text);

@@ -14,7 +14,7 @@ static const char *const texts[] = { "description", "acceptance", "extra", NULL 
 
 /* --- making ------------------------------------------------------------------------------------- */
 
-static bool differs(const struct field *f, const struct task *old, const struct task *now)
+static bool changes_differs(const struct field *f, const struct task *old, const struct task *now)
 {
 	return !field_same(f, field_of(f, old), field_of(f, now));
 }
@@ -31,7 +31,7 @@ static void add_fields(json_t *o, const char *const *names, bool values, const s
 		const struct field *f = field_find(str_c(*names));
 		json_t *change;
 
-		if (!differs(f, old, now))
+		if (!changes_differs(f, old, now))
 			continue;
 		change = json_object();
 		if (values) {

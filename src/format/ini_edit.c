@@ -71,8 +71,8 @@ static int insert_before(struct str text)
 	return 0;
 }
 
-static void rewrite(struct buf *b, struct str text, const struct looking *l,
-		    const struct str *value)
+static void ini_edit_rewrite(struct buf *b, struct str text, const struct looking *l,
+			     const struct str *value)
 {
 	int insert = value && !l->last ? insert_before(text) : 0, line = 0;
 	bool inserted = !value || l->last;
@@ -102,7 +102,7 @@ bool ini_edit(struct buf *b, struct str text, struct str name, const struct str 
 	struct looking l;
 
 	look_for(&l, text, name, a);
-	rewrite(b, text, &l, value);
+	ini_edit_rewrite(b, text, &l, value);
 	if (b->full)
 		return false;
 	look_for(&l, buf_str(b), name, a);

@@ -178,19 +178,19 @@ bool json_next(const struct json_doc *d, size_t behind, bool object, struct json
 	return true;
 }
 
-static json_t *load(const struct json_doc *d, size_t from, size_t to)
+static json_t *json_scan_load(const struct json_doc *d, size_t from, size_t to)
 {
 	return json_loadb(d->strict + from, to - from, JSON_DECODE_ANY, NULL);
 }
 
 json_t *json_value_of(const struct json_doc *d, const struct json_item *i)
 {
-	return load(d, i->value, i->end);
+	return json_scan_load(d, i->value, i->end);
 }
 
 static bool is_key(const struct json_doc *d, const struct json_item *i, const char *key)
 {
-	json_t *v = load(d, i->from, skip_string(d->map, d->text.n, i->from));
+	json_t *v = json_scan_load(d, i->from, skip_string(d->map, d->text.n, i->from));
 	bool same = json_is_string(v) && !strcmp(json_string_value(v), key);
 
 	json_decref(v);

@@ -51,7 +51,7 @@ static struct way find_way(const struct json_doc *d, const struct json_place *at
 }
 
 /* The result counts only if it is valid again, whatever the file looked like. */
-static enum text_change finish(struct buf *b, struct str *out, struct arena *a)
+static enum text_change json_text_finish(struct buf *b, struct str *out, struct arena *a)
 {
 	struct str text = arena_str(a, buf_str(b));
 	bool good = !b->full && !json_text_fault(text, a);
@@ -221,8 +221,9 @@ static struct spot find_spot(const struct json_doc *d, size_t container, struct 
 	return s;
 }
 
-static enum text_change insert(const struct json_doc *d, size_t container, const json_t *item,
-			       bool member, struct str *out, struct arena *a)
+static enum text_change json_text_insert(const struct json_doc *d, size_t container,
+					 const json_t *item, bool member, struct str *out,
+					 struct arena *a)
 {
 	struct spot s = find_spot(d, container, a);
 	struct buf b = BUF_MAX(TEXT_LIMIT);
@@ -237,11 +238,11 @@ static enum text_change insert(const struct json_doc *d, size_t container, const
 	if (s.trailing_comma)
 		buf_addc(&b, ',');
 	buf_add(&b, t.p + s.at, t.n - s.at);
-	return finish(&b, out, a);
+	return json_text_finish(&b, out, a);
 }
 
-static enum text_change fresh(const struct json_place *at, const json_t *value, struct str *out,
-			      struct arena *a)
+static enum text_change json_text_fresh(const struct json_place *at, const json_t *value,
+					struct str *out, struct arena *a)
 {
 	json_t *o = wrapped(at, 0, value);
 	char *text = json_dumps(o, JSON_INDENT(2));
@@ -259,7 +260,7 @@ static enum text_change add_here(const struct json_doc *d, size_t container,
 {
 	bool member = depth < count_keys(at);
 	json_t *item = member ? wrapped(at, depth, value) : json_deep_copy(value);
-	enum text_change r = insert(d, container, item, member, out, a);
+	enum text_change r = json_text_insert(d, container, item, member, out, a);
 
 	json_decref(item);
 	return r;
@@ -274,8 +275,8 @@ static bool is_value(const struct json_doc *d, const struct json_item *i, const 
 	return same;
 }
 
-static enum text_change add(const struct json_doc *d, const struct json_place *at,
-			    const json_t *value, struct str *out, struct arena *a)
+static enum text_change json_text_add_member(const struct json_doc *d, const struct json_place *at,
+					     const json_t *value, struct str *out, struct arena *a)
 {
 	struct way w = find_way(d, at);
 	struct json_item i;
@@ -301,9 +302,9 @@ enum text_change json_text_add(struct str t, const struct json_place *at, const 
 	enum text_change r;
 
 	if (!t.n)
-		return fresh(at, value, out, a);
+		return json_text_fresh(at, value, out, a);
 	json_views(t, &d, &views);
-	r = add(&d, at, value, out, a);
+	r = json_text_add_member(&d, at, value, out, a);
 	arena_free(&views);
 	return r;
 }
@@ -355,7 +356,7 @@ static enum text_change put_value(const struct json_doc *d, const struct json_it
 	buf_add(&b, t.p, i->value);
 	put_item(&b, value, false, lead_of(d, i->from), unit_of(d));
 	buf_add(&b, t.p + i->end, t.n - i->end);
-	return finish(&b, out, a);
+	return json_text_finish(&b, out, a);
 }
 
 enum text_change json_text_replace(struct str t, const struct json_place *at, const json_t *old,
@@ -393,8 +394,8 @@ static bool made_for(const struct json_doc *d, const struct way *w, size_t n)
 }
 
 /* Removes the item with the blanks before it, and one comma. */
-static enum text_change cut(const struct json_doc *d, const struct json_item *i, struct str *out,
-			    struct arena *a)
+static enum text_change json_text_cut(const struct json_doc *d, const struct json_item *i,
+				      struct str *out, struct arena *a)
 {
 	size_t from = json_lead(d, i->from), comma = json_skip(d, i->end), rest = i->end;
 	struct buf b = BUF_MAX(TEXT_LIMIT);
@@ -410,7 +411,7 @@ static enum text_change cut(const struct json_doc *d, const struct json_item *i,
 	for (size_t k = 0; k < t.n; k++)
 		if (k != comma && (k < from || k >= i->end))
 			buf_addc(&b, t.p[k]);
-	return finish(&b, out, a);
+	return json_text_finish(&b, out, a);
 }
 
 /* Removes the innermost item, and with it the objects around it that json_text_add() made for it. */
@@ -423,7 +424,7 @@ static enum text_change take_out(const struct json_doc *d, const struct way *w, 
 
 		if (!i->first || json_next(d, i->end, i->from != i->value, &next) ||
 		    !made_for(d, w, n))
-			return cut(d, i, out, a);
+			return json_text_cut(d, i, out, a);
 	}
 	return TEXT_EMPTY;
 }

@@ -56,7 +56,7 @@ static json_t *front_value(const struct field *f, const struct task *t, struct a
 	return f->kind != FIELD_STR && !*n ? NULL : plain_value(f, t, a);
 }
 
-static void add(struct buf *out, struct str key, json_t *v)
+static void markdown_add(struct buf *out, struct str key, json_t *v)
 {
 	if (v)
 		yaml_add(out, key, v);
@@ -81,11 +81,11 @@ static void add_extra(struct buf *out, const struct task *t, bool whole)
 		return;
 	if (!o || !yaml_able(o)) {
 		json_decref(o);
-		add(out, STR("extra"), field_json(field_find(STR("extra")), t));
+		markdown_add(out, STR("extra"), field_json(field_find(STR("extra")), t));
 		return;
 	}
 	if (!stands_alone(o, whole)) {
-		add(out, STR("extra"), o);
+		markdown_add(out, STR("extra"), o);
 		return;
 	}
 	for (void *at = json_object_iter(o); at; at = json_object_iter_next(o, at))
@@ -99,10 +99,11 @@ void task_md_write(const struct task *t, const struct event *comments, size_t n,
 	buf_adds(out, STR("---\n"));
 	for (size_t i = 0; i < N_FIELDS; i++)
 		if (plain_written(&field_table[i], whole))
-			add(out, key_of(&field_table[i]), front_value(&field_table[i], t, a));
+			markdown_add(out, key_of(&field_table[i]),
+				     front_value(&field_table[i], t, a));
 	add_extra(out, t, whole);
 	if (n)
-		add(out, STR("comments"), plain_comments(comments, n, a));
+		markdown_add(out, STR("comments"), plain_comments(comments, n, a));
 	buf_adds(out, STR("---\n"));
 	if (!t->description.n || !in_body(t))
 		return;
@@ -133,12 +134,13 @@ void task_md_form(const struct task *t, struct str head, struct buf *out, struct
 	buf_adds(out, STR("---\n"));
 	buf_adds(out, head);
 	for (size_t i = 0; i < EDITABLE; i++)
-		add(out, str_c(editable[i]), front_value(field_find(str_c(editable[i])), t, a));
+		markdown_add(out, str_c(editable[i]),
+			     front_value(field_find(str_c(editable[i])), t, a));
 	if (!t->title.n)
 		buf_adds(out, STR("title:\n"));
 	add_extra(out, t, false);
 	if (t->version)
-		add(out, STR("version"), json_integer(t->version));
+		markdown_add(out, STR("version"), json_integer(t->version));
 	buf_adds(out, STR("---\n\n"));
 	buf_adds(out, t->description);
 	buf_adds(out, t->description.n ? STR("\n") : STR(""));
@@ -178,7 +180,7 @@ none:
 	return false;
 }
 
-static int refuse(struct yaml_fault *fault, size_t line, const char *text)
+static int markdown_refuse(struct yaml_fault *fault, size_t line, const char *text)
 {
 	*fault = (struct yaml_fault){ line, str_c(text) };
 	return -EBADMSG;
@@ -196,7 +198,7 @@ static int set_key(void *ctx, struct str key, json_t *v, size_t line)
 	const char *wrong = plain_set(r->p, key, v);
 
 	r->described |= str_is(key, "description");
-	return wrong ? refuse(r->fault, line, wrong) : 0;
+	return wrong ? markdown_refuse(r->fault, line, wrong) : 0;
 }
 
 /* The empty line before the body and the newline after it are not part of the description. */
@@ -212,7 +214,7 @@ static struct str body_of(struct str rest)
 }
 
 /* The text of the first heading outside code blocks; empty: there is none. */
-static struct str heading(struct str body)
+static struct str markdown_heading(struct str body)
 {
 	bool code = false;
 
@@ -271,7 +273,7 @@ struct str task_md_id(struct str name)
 
 static void name_it(struct task *t, struct str name, struct arena *a)
 {
-	struct str id, rest, title = heading(t->description);
+	struct str id, rest, title = markdown_heading(t->description);
 
 	if (str_ends(name, STR(".md")))
 		name.n -= strlen(".md");
@@ -305,7 +307,7 @@ static int read_front(struct str front, struct reading *r)
 		return bad;
 	}
 	wrong = plain_end(r->p);
-	return wrong ? refuse(r->fault, 1, wrong) : 0;
+	return wrong ? markdown_refuse(r->fault, 1, wrong) : 0;
 }
 
 int task_md_parse(struct str text, struct str name, struct plain *p, struct yaml_fault *fault)
@@ -317,7 +319,7 @@ int task_md_parse(struct str text, struct str name, struct plain *p, struct yaml
 	int bad;
 
 	if (bad_line)
-		return refuse(fault, bad_line, "not valid UTF-8");
+		return markdown_refuse(fault, bad_line, "not valid UTF-8");
 	(void)str_cut_prefix(&text, STR("\xef\xbb\xbf"));
 	has_front = take_front(&text, &front);
 	bad = read_front(front, &r);
@@ -325,7 +327,7 @@ int task_md_parse(struct str text, struct str name, struct plain *p, struct yaml
 		return bad;
 	body = has_front ? body_of(text) : text;
 	if (body.n && r.described)
-		return refuse(
+		return markdown_refuse(
 			fault, 1,
 			"the file has a description in the front matter and another below it");
 	if (body.n)
@@ -371,8 +373,8 @@ int task_md_keys(struct str text, yaml_key_fn *fn, void *ctx, struct yaml_fault 
 
 	(void)str_cut_prefix(&text, STR("\xef\xbb\xbf"));
 	if (!take_front(&text, &front))
-		return refuse(fault, 1,
-			      "the file must begin with front matter between two lines ---");
+		return markdown_refuse(
+			fault, 1, "the file must begin with front matter between two lines ---");
 	r = yaml_read(front, pass_key, &k, fault, a);
 	if (r == -EBADMSG && fault->line)
 		fault->line++;

@@ -29,7 +29,7 @@ struct reading {
 	char fence;       /* inside a block of code: its mark, '`' or '~' */
 };
 
-static int refuse(struct reading *r, struct str text)
+static int markdown_plan_refuse(struct reading *r, struct str text)
 {
 	*r->fault = (struct yaml_fault){ r->line, text };
 	return -EBADMSG;
@@ -115,15 +115,16 @@ static int add_item(struct reading *r, size_t column, struct str title)
 	(void)cut_box(&title, &item.done);
 	item.title = str_trim(title);
 	if (!item.title.n)
-		return refuse(r, STR("this item has no title"));
+		return markdown_plan_refuse(r, STR("this item has no title"));
 	if (r->depth == PLAN_DEPTH)
-		return refuse(r, STR("this item is nested too deeply: 32 levels are allowed"));
+		return markdown_plan_refuse(
+			r, STR("this item is nested too deeply: 32 levels are allowed"));
 	if (p->n == PLAN_ITEMS)
-		return refuse(r, STR("a plan has at most 10,000 items"));
+		return markdown_plan_refuse(r, STR("a plan has at most 10,000 items"));
 	if (r->depth)
 		item.under = r->stack[r->depth - 1].item + 1;
 	if (item.under && p->items[item.under - 1].done && !item.done)
-		return refuse(
+		return markdown_plan_refuse(
 			r, arena_printf(r->arena,
 					"this item is open, but the item around it (line %zu) is "
 					"marked as done",
@@ -150,7 +151,7 @@ static void add_text(struct reading *r, struct str line, size_t column)
 }
 
 /* Text that is further in than the item's marker, or directly below the item's text, belongs to the item. */
-static bool continues(const struct reading *r, size_t column, struct str rest)
+static bool markdown_plan_continues(const struct reading *r, size_t column, struct str rest)
 {
 	if (!r->taking || !r->depth)
 		return false;
@@ -165,7 +166,7 @@ static int read_line(struct reading *r, struct str line)
 	char fence = fence_of(rest);
 
 	if (r->fence || fence) {
-		if (!r->fence && !continues(r, column, rest))
+		if (!r->fence && !markdown_plan_continues(r, column, rest))
 			end_item(r);
 		r->fence = !r->fence ? fence : fence == r->fence ? '\0' : r->fence;
 		if (r->taking)
@@ -180,7 +181,7 @@ static int read_line(struct reading *r, struct str line)
 		(void)cut_blanks(&rest, SIZE_MAX);
 		return add_item(r, column, rest);
 	}
-	if (continues(r, column, rest)) {
+	if (markdown_plan_continues(r, column, rest)) {
 		add_text(r, line, column);
 	} else {
 		end_item(r);
@@ -204,7 +205,8 @@ int plan_read(struct str text, struct plan *out, struct yaml_fault *fault, struc
 		r.line++;
 		if (str_ends(line, STR("\r")))
 			line.n--;
-		bad = text_valid(line) ? read_line(&r, line) : refuse(&r, STR("not valid UTF-8"));
+		bad = text_valid(line) ? read_line(&r, line)
+				       : markdown_plan_refuse(&r, STR("not valid UTF-8"));
 	}
 	if (!bad)
 		end_item(&r);

@@ -91,7 +91,7 @@ static const struct {
 	{ "completed_at", "done_at" },
 };
 
-static const struct field *find(struct str key, bool whole)
+static const struct field *plain_find(struct str key, bool whole)
 {
 	const struct field *f;
 
@@ -104,7 +104,7 @@ static const struct field *find(struct str key, bool whole)
 
 bool plain_known(struct str key, bool whole)
 {
-	return find(key, whole) || str_is(key, "comments") || str_is(key, "lock");
+	return plain_find(key, whole) || str_is(key, "comments") || str_is(key, "lock");
 }
 
 void plain_start(struct plain *p, plain_when_fn *when, bool whole, struct arena *a)
@@ -123,7 +123,7 @@ static bool is_id(const struct field *f)
 }
 
 /* The value as a text; YAML may have read a word as a number or a boolean. Returns a new reference. */
-static json_t *worded(const struct field *f, const json_t *v)
+static json_t *plain_worded(const struct field *f, const json_t *v)
 {
 	char *text;
 	json_t *o;
@@ -139,7 +139,7 @@ static json_t *worded(const struct field *f, const json_t *v)
 }
 
 /* "a, b" as ["a", "b"]. */
-static json_t *split(const json_t *v)
+static json_t *plain_split(const json_t *v)
 {
 	struct str rest = json_text(v);
 	json_t *list = json_array();
@@ -155,14 +155,14 @@ static json_t *split(const json_t *v)
 
 static int set_list(struct plain *p, const struct field *f, const json_t *v)
 {
-	json_t *from = json_typeof(v) == JSON_STRING ? split(v) : json_incref((json_t *)v),
+	json_t *from = json_typeof(v) == JSON_STRING ? plain_split(v) : json_incref((json_t *)v),
 	       *list = NULL;
 	int r;
 
 	if (json_typeof(from) == JSON_ARRAY)
 		list = json_array();
 	for (size_t i = 0; i < json_array_size(from); i++)
-		json_array_append_new(list, worded(f, json_array_get(from, i)));
+		json_array_append_new(list, plain_worded(f, json_array_get(from, i)));
 	r = list ? field_parse(f, list, &p->task, p->arena) : -1;
 	json_decref(list);
 	json_decref(from);
@@ -184,7 +184,7 @@ static int set_time(struct plain *p, const struct field *f, const json_t *v, int
 static int set_number(struct plain *p, const struct field *f, const json_t *v)
 {
 	int64_t *out = field_at(f, &p->task), n;
-	json_t *text = worded(f, v);
+	json_t *text = plain_worded(f, v);
 	struct str s = json_text(text);
 	bool ranked = f->offset == offsetof(struct task, priority), good;
 
@@ -209,7 +209,7 @@ static int set_extra(struct plain *p, const struct field *f, const json_t *v)
 
 static int set_text(struct plain *p, const struct field *f, const json_t *v)
 {
-	json_t *text = worded(f, v);
+	json_t *text = plain_worded(f, v);
 	int r = field_parse(f, text, &p->task, p->arena);
 
 	json_decref(text);
@@ -233,7 +233,7 @@ static int set_field(struct plain *p, const struct field *f, const json_t *v)
 	}
 }
 
-static const char *wanted(const struct field *f)
+static const char *plain_wanted(const struct field *f)
 {
 	static const char *const words[] = {
 		[FIELD_STR] = "a text",
@@ -280,7 +280,7 @@ static const char *set_comments(struct plain *p, const json_t *v)
 	return r ? "comments: this must be a list of objects with text, agent and at" : NULL;
 }
 
-static void keep(struct plain *p, struct str key, const json_t *v)
+static void plain_keep(struct plain *p, struct str key, const json_t *v)
 {
 	if (!p->others)
 		p->others = json_object();
@@ -289,17 +289,17 @@ static void keep(struct plain *p, struct str key, const json_t *v)
 
 const char *plain_set(struct plain *p, struct str key, const json_t *v)
 {
-	const struct field *f = find(key, p->whole);
+	const struct field *f = plain_find(key, p->whole);
 
 	if (str_is(key, "comments"))
 		return set_comments(p, v);
 	if (!f && !str_is(key, "lock"))
-		keep(p, key, v);
+		plain_keep(p, key, v);
 	if (!f || json_typeof(v) == JSON_NULL || (f->shown == COUNTED && !p->whole))
 		return NULL; /* the queue computes counts itself */
 	if (!set_field(p, f, v))
 		return NULL;
-	return arena_printf(p->arena, "%.*s: this is not %s", STRF(key), wanted(f)).p;
+	return arena_printf(p->arena, "%.*s: this is not %s", STRF(key), plain_wanted(f)).p;
 }
 
 const char *plain_end(struct plain *p)

@@ -19,7 +19,8 @@ static size_t line_end(struct str t, size_t at)
 }
 
 /* TEXT_SAME: there is no section; TEXT_UNFIT: its end mark is missing. */
-static enum text_change find(struct str t, const struct section *s, size_t *from, size_t *to)
+static enum text_change section_find(struct str t, const struct section *s, size_t *from,
+				     size_t *to)
 {
 	*from = find_line(t, 0, s->begin);
 	if (*from == t.n)
@@ -31,7 +32,8 @@ static enum text_change find(struct str t, const struct section *s, size_t *from
 	return TEXT_CHANGED;
 }
 
-static struct str around(struct str t, size_t from, struct str middle, size_t to, struct arena *a)
+static struct str section_around(struct str t, size_t from, struct str middle, size_t to,
+				 struct arena *a)
 {
 	return arena_printf(a, "%.*s%.*s%.*s", (int)from, str_p(t), STRF(middle), (int)(t.n - to),
 			    str_p(t) + to);
@@ -43,14 +45,14 @@ enum text_change section_add(struct str t, bool exists, const struct section *s,
 	struct str text = str_c(s->text);
 	size_t from, to;
 
-	switch (find(t, s, &from, &to)) {
+	switch (section_find(t, s, &from, &to)) {
 	case TEXT_SAME:
 		*out = arena_printf(a, "%.*s%s%.*s", STRF(t), exists ? "\n" : "", STRF(text));
 		return TEXT_CHANGED;
 	case TEXT_CHANGED:
 		if (str_eq(str_n(t.p + from, to - from), text))
 			return TEXT_SAME;
-		*out = around(t, from, text, to, a);
+		*out = section_around(t, from, text, to, a);
 		return TEXT_CHANGED;
 	default:
 		return TEXT_UNFIT;
@@ -61,12 +63,12 @@ enum text_change section_remove(struct str t, const struct section *s, struct st
 				struct arena *a)
 {
 	size_t from, to;
-	enum text_change r = find(t, s, &from, &to);
+	enum text_change r = section_find(t, s, &from, &to);
 
 	if (r != TEXT_CHANGED)
 		return r;
 	if (!from && to == t.n)
 		return TEXT_EMPTY;
-	*out = around(t, from ? from - 1 : 0, STR(""), to, a);
+	*out = section_around(t, from ? from - 1 : 0, STR(""), to, a);
 	return TEXT_CHANGED;
 }

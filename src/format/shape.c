@@ -127,8 +127,8 @@ struct reading {
 };
 
 /* NULL: a field of a newer pawl, or of another part. */
-static const struct shape_member *search(const struct shape *s, uint8_t tag, unsigned parts,
-					 size_t *at)
+static const struct shape_member *shape_search(const struct shape *s, uint8_t tag, unsigned parts,
+					       size_t *at)
 {
 	const struct shape_member *m = s->members + *at + 1, *end = s->members + s->n;
 
@@ -141,11 +141,11 @@ static const struct shape_member *search(const struct shape *s, uint8_t tag, uns
 	return NULL;
 }
 
-static inline const struct shape_member *find(const struct shape *s, uint8_t tag, unsigned parts,
-					      size_t *at)
+static inline const struct shape_member *shape_find(const struct shape *s, uint8_t tag,
+						    unsigned parts, size_t *at)
 {
 	if (!s->by_tag)
-		return tag < s->least ? NULL : search(s, tag, parts, at);
+		return tag < s->least ? NULL : shape_search(s, tag, parts, at);
 	*at = (size_t)s->by_tag[tag] - 1;
 	return s->by_tag[tag] ? &s->members[*at] : NULL;
 }
@@ -266,7 +266,7 @@ static int read_member(struct reading *r, const struct shape_member *m, struct s
 	}
 }
 
-static void give(const struct shape *s, size_t at, char *to)
+static void shape_give(const struct shape *s, size_t at, char *to)
 {
 	if (at >= s->plain)
 		*(uint64_t *)(to + s->given) |= UINT64_C(1) << (at - s->plain);
@@ -280,12 +280,12 @@ static int read_empty(const struct shape *s, struct str value, char *to)
 
 	if (unpack_int(value, &list))
 		return -EBADMSG;
-	if (list >= 0 && list <= UINT8_MAX && find(s, (uint8_t)list, SHAPE_ALL, &at))
-		give(s, at, to);
+	if (list >= 0 && list <= UINT8_MAX && shape_find(s, (uint8_t)list, SHAPE_ALL, &at))
+		shape_give(s, at, to);
 	return 0;
 }
 
-static bool repeats(const struct shape_member *m)
+static bool shape_repeats(const struct shape_member *m)
 {
 	return m->kind == SHAPE_LIST || m->kind == SHAPE_ROW || m->kind >= SHAPE_ARRAY;
 }
@@ -320,15 +320,15 @@ int shape_unpack(const struct shape *s, unsigned parts, struct str bytes, void *
 			 ? GROWTH_FREE + GROWTH_MAX * bytes.n
 			 : MEMORY_MAX;
 	while ((rc = unpack_next(&r.rest, &tag, &value)) > 0) {
-		const struct shape_member *m = find(s, tag, parts, &r.at);
+		const struct shape_member *m = shape_find(s, tag, parts, &r.at);
 
 		if (!m) {
 			if (s->given && tag == SHAPE_EMPTY && read_empty(s, value, to))
 				return -EBADMSG;
 			continue;
 		}
-		give(s, r.at, to);
-		if ((r.seen[r.at] && !repeats(m)) || read_member(&r, m, value, to))
+		shape_give(s, r.at, to);
+		if ((r.seen[r.at] && !shape_repeats(m)) || read_member(&r, m, value, to))
 			return -EBADMSG;
 		r.seen[r.at]++;
 	}

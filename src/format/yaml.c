@@ -16,7 +16,7 @@ struct reader {
 	struct arena *arena;
 };
 
-static int refuse(struct reader *r, size_t line, struct str text)
+static int yaml_refuse(struct reader *r, size_t line, struct str text)
 {
 	*r->fault = (struct yaml_fault){ line, arena_str(r->arena, text) };
 	return -EBADMSG;
@@ -31,18 +31,18 @@ static size_t lines_before(struct str text, size_t offset)
 	return lines;
 }
 
-static int next(struct reader *r, yaml_event_t *ev)
+static int yaml_next(struct reader *r, yaml_event_t *ev)
 {
 	const yaml_parser_t *p = &r->parser;
 	size_t line;
 
 	if (++r->parts > YAML_PARTS)
-		return refuse(r, p->mark.line + 1, STR("more than 250,000 values"));
+		return yaml_refuse(r, p->mark.line + 1, STR("more than 250,000 values"));
 	if (yaml_parser_parse(&r->parser, ev))
 		return 0;
 	line = p->error == YAML_READER_ERROR ? lines_before(r->text, p->problem_offset)
 					     : p->problem_mark.line;
-	return refuse(r, line + 1, str_c(p->problem ? p->problem : "out of memory"));
+	return yaml_refuse(r, line + 1, str_c(p->problem ? p->problem : "out of memory"));
 }
 
 static bool is_word(struct str s, const char *a, const char *b, const char *c)
@@ -51,7 +51,7 @@ static bool is_word(struct str s, const char *a, const char *b, const char *c)
 }
 
 /* The value of a word without quotes, by the JSON schema, with YAML's spellings of null, true and false. */
-static json_t *resolve(struct str s)
+static json_t *yaml_resolve(struct str s)
 {
 	json_t *number = NULL;
 
@@ -71,9 +71,10 @@ static int read_scalar(struct reader *r, const yaml_event_t *ev, json_t **out)
 	struct str s = str_n((const char *)ev->data.scalar.value, ev->data.scalar.length);
 
 	if (memchr(str_p(s), '\0', s.n))
-		return refuse(r, ev->start_mark.line + 1, STR("this text contains a NUL byte"));
+		return yaml_refuse(r, ev->start_mark.line + 1,
+				   STR("this text contains a NUL byte"));
 	if (ev->data.scalar.plain_implicit && ev->data.scalar.style == YAML_PLAIN_SCALAR_STYLE)
-		*out = resolve(s);
+		*out = yaml_resolve(s);
 	else
 		*out = json_stringn(str_p(s), s.n);
 	return 0;
@@ -86,7 +87,7 @@ static int read_list(struct reader *r, int depth, json_t *list)
 	for (;;) {
 		yaml_event_t ev;
 		json_t *value = NULL;
-		int bad = next(r, &ev);
+		int bad = yaml_next(r, &ev);
 		bool end;
 
 		if (bad)
@@ -108,23 +109,23 @@ static int read_key(struct reader *r, const yaml_event_t *ev, const json_t *othe
 	size_t line = ev->start_mark.line + 1;
 
 	if (ev->type == YAML_ALIAS_EVENT)
-		return refuse(r, line, STR("aliases (*name) are not read"));
+		return yaml_refuse(r, line, STR("aliases (*name) are not read"));
 	if (ev->type != YAML_SCALAR_EVENT)
-		return refuse(r, line, STR("a key is a word, not a list or a mapping"));
+		return yaml_refuse(r, line, STR("a key is a word, not a list or a mapping"));
 	if (!s.n || s.n > YAML_KEY_MAX || memchr(s.p, '\0', s.n))
-		return refuse(r, line, STR("a key has 1 to 128 bytes, and no NUL"));
+		return yaml_refuse(r, line, STR("a key has 1 to 128 bytes, and no NUL"));
 	*out = arena_cstr(r->arena, s);
 	if (json_object_get(others, *out))
-		return refuse(r, line,
-			      arena_printf(r->arena, "the key %s occurs twice",
-					   arena_cstr(r->arena, text_line(r->arena, s))));
+		return yaml_refuse(r, line,
+				   arena_printf(r->arena, "the key %s occurs twice",
+						arena_cstr(r->arena, text_line(r->arena, s))));
 	return 0;
 }
 
 static int read_value(struct reader *r, int depth, json_t **out)
 {
 	yaml_event_t ev;
-	int bad = next(r, &ev);
+	int bad = yaml_next(r, &ev);
 
 	if (bad)
 		return bad;
@@ -141,7 +142,7 @@ static int read_map(struct reader *r, int depth, json_t *map, yaml_key_fn *fn, v
 		json_t *value = NULL;
 		char *key = NULL;
 		size_t line;
-		int bad = next(r, &ev);
+		int bad = yaml_next(r, &ev);
 
 		if (bad)
 			return bad;
@@ -167,12 +168,12 @@ static int read_node(struct reader *r, const yaml_event_t *ev, int depth, json_t
 	int bad;
 
 	if (ev->type == YAML_ALIAS_EVENT)
-		return refuse(r, ev->start_mark.line + 1, STR("aliases (*name) are not read"));
+		return yaml_refuse(r, ev->start_mark.line + 1, STR("aliases (*name) are not read"));
 	if (ev->type == YAML_SCALAR_EVENT)
 		return read_scalar(r, ev, out);
 	if (depth == YAML_DEPTH)
-		return refuse(r, ev->start_mark.line + 1,
-			      STR("lists and mappings are nested more than 32 deep"));
+		return yaml_refuse(r, ev->start_mark.line + 1,
+				   STR("lists and mappings are nested more than 32 deep"));
 	if (ev->type == YAML_SEQUENCE_START_EVENT)
 		bad = read_list(r, depth + 1, *out = json_array());
 	else
@@ -183,19 +184,20 @@ static int read_node(struct reader *r, const yaml_event_t *ev, int depth, json_t
 }
 
 /* Reads the next event into *type. It must be `want` or the end of the stream; others are a fault with `text`. */
-static int expect(struct reader *r, yaml_event_type_t want, const char *text,
-		  yaml_event_type_t *type)
+static int yaml_expect(struct reader *r, yaml_event_type_t want, const char *text,
+		       yaml_event_type_t *type)
 {
 	yaml_event_t ev;
 	size_t line;
-	int bad = next(r, &ev);
+	int bad = yaml_next(r, &ev);
 
 	if (bad)
 		return bad;
 	*type = ev.type;
 	line = ev.start_mark.line + 1;
 	yaml_event_delete(&ev);
-	return *type == want || *type == YAML_STREAM_END_EVENT ? 0 : refuse(r, line, str_c(text));
+	return *type == want || *type == YAML_STREAM_END_EVENT ? 0
+							       : yaml_refuse(r, line, str_c(text));
 }
 
 static int read_document(struct reader *r, yaml_key_fn *fn, void *ctx)
@@ -204,20 +206,20 @@ static int read_document(struct reader *r, yaml_key_fn *fn, void *ctx)
 			  keys[] = "not a mapping of keys to values";
 	yaml_event_type_t type;
 	json_t *map;
-	int bad = expect(r, YAML_STREAM_START_EVENT, one, &type);
+	int bad = yaml_expect(r, YAML_STREAM_START_EVENT, one, &type);
 
 	if (!bad)
-		bad = expect(r, YAML_DOCUMENT_START_EVENT, one, &type);
+		bad = yaml_expect(r, YAML_DOCUMENT_START_EVENT, one, &type);
 	if (bad || type == YAML_STREAM_END_EVENT)
 		return bad;
-	bad = expect(r, YAML_MAPPING_START_EVENT, keys, &type);
+	bad = yaml_expect(r, YAML_MAPPING_START_EVENT, keys, &type);
 	map = json_object();
 	if (!bad)
 		bad = read_map(r, 1, map, fn, ctx);
 	json_decref(map);
 	if (!bad)
-		bad = expect(r, YAML_DOCUMENT_END_EVENT, one, &type);
-	return bad ? bad : expect(r, YAML_STREAM_END_EVENT, one, &type);
+		bad = yaml_expect(r, YAML_DOCUMENT_END_EVENT, one, &type);
+	return bad ? bad : yaml_expect(r, YAML_STREAM_END_EVENT, one, &type);
 }
 
 int yaml_read(struct str text, yaml_key_fn *fn, void *ctx, struct yaml_fault *fault,
@@ -227,9 +229,9 @@ int yaml_read(struct str text, yaml_key_fn *fn, void *ctx, struct yaml_fault *fa
 	int bad;
 
 	if (text.n > YAML_MAX)
-		return refuse(&r, 1, STR("more than 16 MiB"));
+		return yaml_refuse(&r, 1, STR("more than 16 MiB"));
 	if (!yaml_parser_initialize(&r.parser))
-		return refuse(&r, 1, STR("out of memory"));
+		return yaml_refuse(&r, 1, STR("out of memory"));
 	yaml_parser_set_encoding(&r.parser, YAML_UTF8_ENCODING);
 	yaml_parser_set_input_string(&r.parser, (const unsigned char *)str_p(text), text.n);
 	bad = read_document(&r, fn, ctx);
@@ -316,7 +318,7 @@ static bool is_plain(struct str s)
 		if (s.p[i] == ':' && (i + 1 == s.n || !is_alnum(s.p[i + 1])))
 			return false;
 	}
-	value = resolve(s);
+	value = yaml_resolve(s);
 	text = json_is_string(value);
 	json_decref(value);
 	return text;

@@ -119,7 +119,7 @@ struct loaded *act_new(struct act *w, struct str id)
 	return l;
 }
 
-static struct str packed(struct act *w, const struct task *t, unsigned part)
+static struct str act_packed(struct act *w, const struct task *t, unsigned part)
 {
 	struct buf b = BUF_MAX(RECORD_MAX);
 	struct str out;
@@ -137,7 +137,7 @@ static void put_body(struct act *w, const struct loaded *l, struct record *rec)
 		rec->body = l->rec->body;
 		rec->body_changed = l->rec->body_changed;
 	} else {
-		rec->body = packed(w, &l->task, BODY);
+		rec->body = act_packed(w, &l->task, BODY);
 		rec->body_changed = true;
 	}
 }
@@ -173,7 +173,7 @@ static int check_put(struct act *w, const struct loaded *l)
 	return fault ? refuse_unusable(w, l, fault) : 0;
 }
 
-static void put(struct act *w, struct loaded *l)
+static void act_put(struct act *w, struct loaded *l)
 {
 	struct record *rec = arena_new(w->call.arena, struct record);
 
@@ -182,7 +182,7 @@ static void put(struct act *w, struct loaded *l)
 	*rec = (struct record){
 		.key = l->key,
 		.rev = l->rec ? l->rec->rev : 0,
-		.hot = packed(w, &l->task, HOT),
+		.hot = act_packed(w, &l->task, HOT),
 	};
 	put_body(w, l, rec);
 	if (l->task.status)
@@ -320,7 +320,7 @@ int act_flush(struct act *w)
 		return r;
 	for (struct loaded *l = w->tasks; l; l = l->next)
 		if (l->dirty)
-			put(w, l);
+			act_put(w, l);
 	return 0;
 }
 

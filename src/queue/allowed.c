@@ -9,8 +9,8 @@
 
 #define POSITIONS 100
 
-static void decide(const struct reading *x, const struct task *t, const struct task *paused,
-		   struct allowed *out)
+static void allowed_decide(const struct reading *x, const struct task *t, const struct task *paused,
+			   struct allowed *out)
 {
 	struct can_caller by = { .role = x->rq->role, .agent = x->rq->agent };
 	const struct call c = { .policy = x->policy, .now = x->now, .paused = paused };
@@ -73,7 +73,7 @@ static int find_pause(struct reading *x, struct task *pause, const struct task *
 }
 
 /* For the task that is shown: why it is next, or is not. */
-static int explain(struct reading *x, const struct task *paused)
+static int allowed_explain(struct reading *x, const struct task *paused)
 {
 	struct allowed *w = x->ans->allowed;
 	const struct task *t = x->ans->task;
@@ -108,8 +108,8 @@ int read_allowed(struct reading *x)
 	ans->n_allowed = n;
 	ans->allowed = arena_array(x->arena, struct allowed, n);
 	for (size_t i = 0; i < n; i++)
-		decide(x, &tasks[i], paused, &ans->allowed[i]);
+		allowed_decide(x, &tasks[i], paused, &ans->allowed[i]);
 	if (x->rq->op == OP_SHOW)
-		return explain(x, paused);
+		return allowed_explain(x, paused);
 	return paused || !wants_places(x) ? 0 : find_places(x);
 }

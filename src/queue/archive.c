@@ -1,7 +1,7 @@
 #include "base/when.h"
 #include "queue/queue_private.h"
 
-static void archive(struct act *w, struct loaded *l)
+static void op_archive_run(struct act *w, struct loaded *l)
 {
 	rules_apply(OP_ARCHIVE, &l->task, &w->call);
 	if (!w->call.changed)
@@ -19,7 +19,7 @@ static int archive_one(struct act *w)
 	if (r)
 		return r;
 	w->ans->tasks = arena_array(w->call.arena, struct task, 1);
-	archive(w, l);
+	op_archive_run(w, l);
 	return w->call.code == SUCCESS ? 0 : act_decided(w, l);
 }
 
@@ -37,7 +37,7 @@ static int archive_all(struct act *w)
 		if (r == BAD)
 			r = 0;
 		else if (!r)
-			archive(w, l);
+			op_archive_run(w, l);
 	}
 	return r;
 }

@@ -29,7 +29,7 @@ static const char *decode_in_place(const struct record *r, struct task *out, str
 	return task_fault(out, r->key, a);
 }
 
-static const char *decode(const struct record *r, struct task *out, struct arena *a)
+static const char *bad_decode(const struct record *r, struct task *out, struct arena *a)
 {
 	struct record own = *r;
 
@@ -54,7 +54,7 @@ static bool bad_and_large(const struct record *r)
 
 int task_of(const struct record *r, struct task *out, struct arena *a)
 {
-	return bad_and_large(r) || decode(r, out, a) ? BAD : 0;
+	return bad_and_large(r) || bad_decode(r, out, a) ? BAD : 0;
 }
 
 static const char *kept_fault(const struct record *r, struct arena *a)
@@ -75,7 +75,7 @@ const char *record_fault(const struct record *r, struct arena *a)
 	if (fault)
 		return fault;
 	if (str_starts(r->key, STR("task/")) || str_starts(r->key, STR("lock/")))
-		return decode(r, &t, a);
+		return bad_decode(r, &t, a);
 	if (str_eq(r->key, IDENTITY_KEY))
 		return token_valid(r->hot) ? NULL : "the identity in it is damaged";
 	if (str_starts(r->key, STR("gone/")) || str_starts(r->key, STR("meta/")))

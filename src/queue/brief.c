@@ -106,7 +106,7 @@ static int brief_held(struct brief *b, const struct request *rq)
 
 /* --- all of it --------------------------------------------------------------------------------------- */
 
-static const struct task *granted(const struct request *rq, const struct answer *ans)
+static const struct task *task_brief_granted(const struct request *rq, const struct answer *ans)
 {
 	if (ans->next || rq->op == OP_NEXT)
 		return ans->next;
@@ -116,7 +116,7 @@ static const struct task *granted(const struct request *rq, const struct answer 
 int read_brief(struct store *s, struct edit *e, const struct request *rq, struct answer *ans,
 	       struct arena *a)
 {
-	struct brief b = { s, e, ans, a, granted(rq, ans) };
+	struct brief b = { s, e, ans, a, task_brief_granted(rq, ans) };
 	int r = 0;
 
 	if (!(rq->view & VIEW_BRIEF) || (ans->code != SUCCESS && ans->code != NO_TASKS))

@@ -77,7 +77,7 @@ bool read_hides(const struct request *rq, const struct task *t, bool below)
 }
 
 /* The parts of the task that the filters need are there. */
-static bool passes(const struct browse *x, const struct task *t)
+static bool browse_passes(const struct browse *x, const struct task *t)
 {
 	const struct request *rq = x->rq;
 
@@ -182,7 +182,7 @@ static size_t places_left(const struct browse *x)
 }
 
 /* Puts them in order and forgets those that come too late to be shown. */
-static void settle(struct browse *x)
+static void browse_settle(struct browse *x)
 {
 	size_t left = places_left(x);
 
@@ -196,7 +196,7 @@ static void settle(struct browse *x)
 		x->last = x->v[left - 1];
 }
 
-static void keep(struct browse *x, const struct record *r, struct str title)
+static void browse_keep(struct browse *x, const struct record *r, struct str title)
 {
 	struct found f = { .key = r->key, .title = title, .ix = r->ix };
 
@@ -277,7 +277,7 @@ int read_archived(struct store *s, struct answer *ans)
 
 /* --- one group -------------------------------------------------------------------------------------- */
 
-static int collect(const struct record *r, void *ctx)
+static int browse_collect(const struct record *r, void *ctx)
 {
 	struct browse *x = ctx;
 	struct arena scratch = { 0 };
@@ -287,26 +287,27 @@ static int collect(const struct record *r, void *ctx)
 
 	if (good && x->filtered)
 		good = !task_unpack(r->hot, &t, &scratch) &&
-		       (!needs_body(x) || !task_unpack(r->body, &t, &scratch)) && passes(x, &t);
+		       (!needs_body(x) || !task_unpack(r->body, &t, &scratch)) &&
+		       browse_passes(x, &t);
 	if (good) {
 		x->total++;
-		keep(x, r, needs_body(x) ? t.title : STR(""));
+		browse_keep(x, r, needs_body(x) ? t.title : STR(""));
 	}
 	arena_free(&scratch);
 	/* only now and then, so that a long list costs no more than sorting it */
 	if (left < SIZE_MAX / 4 && x->n >= 2 * left + 1000)
-		settle(x);
+		browse_settle(x);
 	return 0;
 }
 
 /* Those that the store gives in the right order, and only as many as are shown. */
 static int collect_first(const struct record *r, void *ctx)
 {
-	keep(ctx, r, STR(""));
+	browse_keep(ctx, r, STR(""));
 	return 0;
 }
 
-static int load(struct browse *x, const struct found *f)
+static int browse_load(struct browse *x, const struct found *f)
 {
 	struct answer *ans = x->ans;
 	struct record rec;
@@ -331,7 +332,7 @@ static int show_found(struct browse *x)
 	int r = 0;
 
 	for (size_t i = 0; !r && i < x->n && !arena_over(x->arena); i++)
-		r = load(x, &x->v[i]);
+		r = browse_load(x, &x->v[i]);
 	free(x->v);
 	arena_free(&x->names);
 	x->v = NULL;
@@ -367,8 +368,8 @@ static int collect_all(struct browse *x, struct query *q)
 
 	q->body = needs_body(x);
 	x->total = 0;
-	r = x->store->ops->scan(x->store, q, collect, x);
-	settle(x);
+	r = x->store->ops->scan(x->store, q, browse_collect, x);
+	browse_settle(x);
 	return r;
 }
 
@@ -410,7 +411,7 @@ static int read_group(struct browse *x, enum pick pick, unsigned status, const i
 	return r ? r : show_found(x);
 }
 
-static unsigned wanted(const struct request *rq)
+static unsigned browse_wanted(const struct request *rq)
 {
 	unsigned statuses = (unsigned)rq->statuses;
 
@@ -441,7 +442,7 @@ static bool asked_for(const struct request *rq, size_t i)
 {
 	unsigned parts = (unsigned)rq->view & (VIEW_READY | VIEW_WAITING);
 
-	return wanted(rq) & STATUS_BIT(groups[i].status) &&
+	return browse_wanted(rq) & STATUS_BIT(groups[i].status) &&
 	       (!parts || !groups[i].view || parts & groups[i].view);
 }
 
@@ -450,7 +451,7 @@ static int read_groups(struct browse *x)
 	int64_t counts[STORE_STATUSES] = { 0 };
 	int r = x->store->ops->tally(x->store, counts);
 
-	if (!r && counts[READY] && wanted(x->rq) & STATUS_BIT(READY))
+	if (!r && counts[READY] && browse_wanted(x->rq) & STATUS_BIT(READY))
 		r = count_waiting(x->store, x->policy, x->ans,
 				  x->rq->view & (VIEW_READY | VIEW_WAITING) ? 0 : COUNTED_MAX);
 	for (size_t i = 0; !r && i < sizeof(groups) / sizeof(*groups); i++)
@@ -458,7 +459,7 @@ static int read_groups(struct browse *x)
 			r = read_group(x, groups[i].pick, groups[i].status, counts);
 	if ((x->rq->view & (VIEW_READY | VIEW_WAITING)) == VIEW_READY)
 		x->ans->waiting = 0;
-	if (!(wanted(x->rq) & STATUS_BIT(DONE)))
+	if (!(browse_wanted(x->rq) & STATUS_BIT(DONE)))
 		x->ans->ended = counts[DONE] + counts[CANCELED];
 	return r;
 }
@@ -470,10 +471,10 @@ static int read_flat(struct browse *x)
 	enum pick pick = view & VIEW_READY     ? PICK_ELIGIBLE
 			 : view & VIEW_WAITING ? PICK_WAITING
 					       : PICK_ALL;
-	struct query q = base_query(x, pick, wanted(x->rq));
+	struct query q = base_query(x, pick, browse_wanted(x->rq));
 	int r;
 
-	x->filtered = needs_record(x->rq, wanted(x->rq)) || x->sort == SORT_TITLE;
+	x->filtered = needs_record(x->rq, browse_wanted(x->rq)) || x->sort == SORT_TITLE;
 	x->waits = pick == PICK_WAITING;
 	r = collect_all(x, &q);
 	x->ans->total = x->total;

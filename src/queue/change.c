@@ -47,7 +47,7 @@ static int next_too(struct act *w, struct loaded *l)
 }
 
 /* A task with a canceled dependency cannot stay Ready: it would wait for ever. */
-static void settle(struct act *w, struct loaded *l)
+static void op_change_settle(struct act *w, struct loaded *l)
 {
 	if (!graph_settle(&l->task, STR(""), w->e->now, w->call.arena))
 		return;
@@ -133,7 +133,7 @@ int do_change(struct act *w)
 		r = set_parent(w, l);
 	if (r)
 		return r;
-	settle(w, l);
+	op_change_settle(w, l);
 	r = act_flush(w);
 	if (r)
 		return r; /* the task in memory is not the one in the store */

@@ -35,7 +35,7 @@ static bool reacquired(const struct act *w, const struct task *t)
 	return true;
 }
 
-static int judge(struct act *w, struct strs keys)
+static int op_cleanup_validate(struct act *w, struct strs keys)
 {
 	struct judged *j = &w->judged;
 	int r = 0;
@@ -81,7 +81,7 @@ int do_cleanup(struct act *w)
 	int r = act_keys(w, &q, &held);
 
 	if (!r && !again)
-		r = judge(w, held);
+		r = op_cleanup_validate(w, held);
 	w->ans->kind = ANSWER_TASKS;
 	w->ans->tasks = arena_array(w->call.arena, struct task, held.n + TYPED_END);
 	for (size_t i = 0; !r && i < held.n; i++) {

@@ -135,7 +135,8 @@ static bool same_record(const struct record *want, const struct record *got, str
 	return !task_of(want, &x, a) && !task_of(got, &y, a) && task_same(&x, &y, HOT | BODY);
 }
 
-static enum result differs(struct answer *ans, struct arena *a, const char *what, struct str key)
+static enum result dump_differs(struct answer *ans, struct arena *a, const char *what,
+				struct str key)
 {
 	return answer_fail(ans, MISCONFIGURED, arena_printf(a, "%s%.*s differs", what, STRF(key)),
 			   STR("the source is unchanged; remove the target and migrate again"));
@@ -158,7 +159,7 @@ static enum result verify_records(struct queue *q, struct load *l, struct answer
 		if (r < 0)
 			code = read_fault_answer(q->store, r, ans, a);
 		else if (r > 0 || !same_record(&it.rec, &got, &mem))
-			code = differs(ans, a, "the record ", it.rec.key);
+			code = dump_differs(ans, a, "the record ", it.rec.key);
 		arena_free(&mem);
 	}
 	return code;
@@ -175,7 +176,7 @@ enum result queue_verify(struct queue *q, struct load *l, struct answer *ans, st
 		return q->far->load(q->remote, l, true, ans, a);
 	code = queue_extent(q, &tasks, &others, &lines, ans, a);
 	if (code == SUCCESS && (size_t)(tasks + others) != l->records)
-		code = differs(ans, a, "the number of records", STR(""));
+		code = dump_differs(ans, a, "the number of records", STR(""));
 	if (code == SUCCESS)
 		code = verify_records(q, l, ans, a);
 	if (code != SUCCESS)
@@ -184,6 +185,6 @@ enum result queue_verify(struct queue *q, struct load *l, struct answer *ans, st
 	if (r < 0)
 		return read_fault_answer(q->store, r, ans, a);
 	if (log.differs || log.same != l->lines)
-		return differs(ans, a, "the log", STR(""));
+		return dump_differs(ans, a, "the log", STR(""));
 	return SUCCESS;
 }

@@ -41,7 +41,7 @@ static struct queue_counts *counts_of(struct store *s)
 	return c ? (struct queue_counts *)(void *)c->room : NULL;
 }
 
-static void add(_Atomic uint64_t *n, int64_t by)
+static void health_counters_add(_Atomic uint64_t *n, int64_t by)
 {
 	atomic_fetch_add_explicit(n, by > 0 ? (uint64_t)by : 0, memory_order_relaxed);
 }
@@ -58,7 +58,7 @@ static void raise_to(_Atomic uint64_t *n, int64_t to)
 
 static void count_wait(struct op_counts *o, int64_t us)
 {
-	add(&o->wait_us, us);
+	health_counters_add(&o->wait_us, us);
 	raise_to(&o->wait_max_us, us);
 	atomic_fetch_add_explicit(&o->waits[health_range(us)], 1, memory_order_relaxed);
 }
@@ -94,7 +94,7 @@ static void put_text(char *to, size_t room, struct str s)
 		to[i] = s.p[i];
 }
 
-static bool acquires(const struct request *rq)
+static bool health_counters_acquires(const struct request *rq)
 {
 	if (rq->op == OP_STATUS)
 		return rq->status == IN_PROGRESS;
@@ -115,7 +115,8 @@ static void count_refused(struct queue_counts *c, const struct act *w)
 	union note n = { .refusal = { .at = os_wall_ms() } };
 	uint64_t at;
 
-	if (w->kind || !acquires(w->call.rq) || (ans->code != CONFLICT && !ans->barred))
+	if (w->kind || !health_counters_acquires(w->call.rq) ||
+	    (ans->code != CONFLICT && !ans->barred))
 		return;
 	n.refusal.op = w->call.rq->op;
 	put_text(n.refusal.agent, sizeof(n.refusal.agent), w->call.rq->agent);
@@ -164,7 +165,7 @@ static void count_failed(struct queue_counts *c, const struct act *w, int64_t as
 	uint64_t at = atomic_fetch_add_explicit(&c->failures, 1, memory_order_relaxed);
 
 	atomic_store_explicit(&c->last_failed[at % 16], os_wall_ms(), memory_order_relaxed);
-	add(&o->failed, 1);
+	health_counters_add(&o->failed, 1);
 	count_wait(o, (os_monotonic_ns() - asked_ns) / 1000);
 }
 
@@ -173,12 +174,12 @@ static void count_done(struct queue_counts *c, const struct act *w, int64_t aske
 	struct op_counts *o = counts_for(c, w);
 	int64_t hold = (w->ended_ns - w->began_ns) / 1000;
 
-	add(&o->done, 1);
+	health_counters_add(&o->done, 1);
 	count_wait(o, (w->began_ns - asked_ns) / 1000);
 	if (w->handed)
 		return;
-	add(&o->held, 1);
-	add(&o->hold_us, hold);
+	health_counters_add(&o->held, 1);
+	health_counters_add(&o->hold_us, hold);
 	raise_to(&o->hold_max_us, hold);
 }
 

@@ -61,7 +61,7 @@ static void fields_from_index(struct task *t, const struct index *ix, struct are
 }
 
 /* Could pawl use the task, under its id or a new one? */
-static bool usable(const struct task *t, struct arena *a)
+static bool decide_usable(const struct task *t, struct arena *a)
 {
 	struct task probe = *t;
 
@@ -94,7 +94,7 @@ static bool judge_task(const struct record *r, struct judgment *out, struct aren
 		: keyed    ? "give it the id in its key"
 		: t->id.n  ? "store it under its id, or under a new one if that is taken"
 			   : "give it a new id";
-	return usable(t, a);
+	return decide_usable(t, a);
 }
 
 /* --- all records ------------------------------------------------------------------------------------- */

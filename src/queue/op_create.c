@@ -86,7 +86,7 @@ int do_id_init(struct act *w)
 }
 
 /* The id that the caller gave exists already. */
-static int taken(struct act *w, struct loaded *l)
+static int op_create_taken(struct act *w, struct loaded *l)
 {
 	act_answer(w, l);
 	if (w->call.rq->if_absent) {
@@ -144,7 +144,7 @@ int do_create(struct act *w)
 	if (HAS(w->call.rq, id)) {
 		r = act_load(w, id, &l);
 		if (r <= 0 || r == BAD) /* a new task in its place would have low fences */
-			return r ? r : taken(w, l);
+			return r ? r : op_create_taken(w, l);
 		*w->ans = (struct answer){ .now = w->e->now };
 	} else {
 		r = fresh_id(w, &id);

@@ -167,7 +167,7 @@ static int remove_depend(struct act *w, struct loaded *l, struct str id)
 	return 0;
 }
 
-static struct str listed(struct act *w)
+static struct str op_link_listed(struct act *w)
 {
 	struct str out = STR("");
 
@@ -210,7 +210,8 @@ int do_depend(struct act *w)
 			override_note(&l->task, &w->call, (struct strs){ &field, 1 });
 		(void)act_decided(w, l);
 		act_edited(w, l);
-		act_log(w, l, w->call.rq->op == OP_DEPEND ? "depends" : "undepends", listed(w));
+		act_log(w, l, w->call.rq->op == OP_DEPEND ? "depends" : "undepends",
+			op_link_listed(w));
 	}
 	r = act_flush(w);
 	act_answer(w, l);

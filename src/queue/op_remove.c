@@ -88,7 +88,7 @@ static int may_remove(struct act *w, struct loaded *l, struct strs *deps, struct
 /* --- records that cannot be used ------------------------------------------------------------------- */
 
 /* Recovers the reliable parts of a bad task: the id in its key, and the status in its index. */
-static struct loaded *salvage(struct act *w, const struct record *rec)
+static struct loaded *bad_salvage(struct act *w, const struct record *rec)
 {
 	struct loaded *l = arena_new(w->call.arena, struct loaded);
 	struct str id = rec->key;
@@ -127,7 +127,7 @@ int bad_remove(struct act *w, struct str key)
 	if (r)
 		return r;
 	fault = record_fault(rec, w->call.arena);
-	l = salvage(w, rec);
+	l = bad_salvage(w, rec);
 	*w->ans = (struct answer){ .now = w->e->now };
 	w->ans->task = arena_new(w->call.arena, struct task);
 	*w->ans->task = (struct task){ .id = bad_name(key, w->call.arena),

@@ -170,7 +170,7 @@ static int comes_due(const struct record *r, void *ctx)
 	return 1;
 }
 
-static int nothing(struct act *w)
+static int op_take_nothing(struct act *w)
 {
 	struct query q;
 	int r;
@@ -188,7 +188,7 @@ static int nothing(struct act *w)
 			  STR("pawl next --explain says why"));
 }
 
-static int paused(struct act *w)
+static int op_take_paused(struct act *w)
 {
 	pause_tell(w->call.paused, w->ans, w->call.arena);
 	return act_refuse(w, NO_TASKS, pause_text(w->call.paused, w->call.arena), PAUSE_HINT);
@@ -204,13 +204,13 @@ int do_take(struct act *w)
 	if (l) {
 		w->ans->repeated = 1;
 	} else if (w->call.paused) {
-		return paused(w);
+		return op_take_paused(w);
 	} else {
 		r = take_next(w, &l);
 		if (r)
 			return r;
 		if (!l)
-			return nothing(w);
+			return op_take_nothing(w);
 	}
 	act_answer(w, l);
 	w->ans->lock = act_grant(w, l);

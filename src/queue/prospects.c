@@ -79,7 +79,7 @@ static int by_key(const void *a, const void *b)
 	return str_cmp(((const struct node *)a)->key, ((const struct node *)b)->key);
 }
 
-static struct node *find(const struct graph *g, struct str key)
+static struct node *forecast_find(const struct graph *g, struct str key)
 {
 	struct node wanted = { .key = key };
 
@@ -113,10 +113,11 @@ static bool waits_subs(const struct graph *g, const struct node *t)
 static void link_up(struct graph *g)
 {
 	for (size_t i = 0; i < g->n; i++) {
-		struct node *t = &g->v[i], *parent = t->parent.n ? find(g, t->parent) : NULL;
+		struct node *t = &g->v[i],
+			    *parent = t->parent.n ? forecast_find(g, t->parent) : NULL;
 
 		for (size_t k = 0; waits_deps(g, t) && k < t->depends.n; k++) {
-			struct node *dep = find(g, t->depends.v[k]);
+			struct node *dep = forecast_find(g, t->depends.v[k]);
 
 			if (dep)
 				add_edge(g, dep, t);
@@ -127,7 +128,7 @@ static void link_up(struct graph *g)
 }
 
 /* May progress begin here: is somebody at work on the task, or may an agent claim it? */
-static bool begins(const struct graph *g, const struct node *t, bool people)
+static bool forecast_begins(const struct graph *g, const struct node *t, bool people)
 {
 	if (!is_work(t))
 		return people &&
@@ -140,12 +141,12 @@ static bool begins(const struct graph *g, const struct node *t, bool people)
 }
 
 /* Each task enters the list once. */
-static void spread(struct graph *g, bool people)
+static void forecast_spread(struct graph *g, bool people)
 {
 	size_t *list = arena_array(&g->arena, size_t, g->n + 1), n = 0;
 
 	for (size_t i = 0; i < g->n; i++)
-		if (begins(g, &g->v[i], people)) {
+		if (forecast_begins(g, &g->v[i], people)) {
 			g->v[i].moves = true;
 			list[n++] = i;
 		}
@@ -169,7 +170,7 @@ static bool may_come(const struct graph *g, const struct node *t)
 	return t->wanted && t->moves && (!t->except || waits_deps(g, t) || waits_subs(g, t));
 }
 
-static void judge(const struct graph *g, struct prospects *out, struct arena *a)
+static void forecast_decide(const struct graph *g, struct prospects *out, struct arena *a)
 {
 	for (size_t i = 0; i < g->n; i++) {
 		const struct node *t = &g->v[i];
@@ -184,8 +185,8 @@ static void judge(const struct graph *g, struct prospects *out, struct arena *a)
 	}
 }
 
-static enum result look(struct queue *q, const struct request *rq, bool people,
-			struct prospects *out, struct answer *ans, struct arena *a)
+static enum result forecast_check(struct queue *q, const struct request *rq, bool people,
+				  struct prospects *out, struct answer *ans, struct arena *a)
 {
 	struct query open = { .pick = PICK_ALL, .statuses = STATUS_OPEN };
 	struct graph g = { .rq = rq,
@@ -201,8 +202,8 @@ static enum result look(struct queue *q, const struct request *rq, bool people,
 		if (g.n)
 			qsort(g.v, g.n, sizeof(*g.v), by_key);
 		link_up(&g);
-		spread(&g, people);
-		judge(&g, out, a);
+		forecast_spread(&g, people);
+		forecast_decide(&g, out, a);
 	}
 	arena_free(&g.arena);
 	return r ? fault_answer(&q->err, ans, a) : SUCCESS;
@@ -213,5 +214,5 @@ enum result queue_prospects(struct queue *q, const struct request *rq, bool peop
 {
 	*out = (struct prospects){ 0 };
 	return q->remote ? q->far->prospects(q->remote, rq, people, out, ans, a)
-			 : look(q, rq, people, out, ans, a);
+			 : forecast_check(q, rq, people, out, ans, a);
 }

@@ -7,7 +7,7 @@
 #include "queue/queue_private.h"
 #include "queue/remote_queue.h"
 
-static int dispatch(struct act *w)
+static int queue_call_dispatch(struct act *w)
 {
 	if (typed_is(w->call.rq))
 		return do_typed(w);
@@ -41,7 +41,7 @@ static int dispatch(struct act *w)
 }
 
 /* Turns BAD into a refusal. */
-static int refused(struct act *w, int r)
+static int queue_call_refused(struct act *w, int r)
 {
 	if (r == BAD && w->ans->code == SUCCESS)
 		return act_refuse(w, MISCONFIGURED,
@@ -58,8 +58,8 @@ static int act_change(struct act *w)
 	if (!r)
 		r = guard_check(w);
 	if (r)
-		return refused(w, r);
-	r = refused(w, dispatch(w));
+		return queue_call_refused(w, r);
+	r = queue_call_refused(w, queue_call_dispatch(w));
 	if (r < 0 || (r > 0 && !w->keep))
 		return r;
 	if (!r)
@@ -120,7 +120,8 @@ enum result role_refuse(enum role have, enum role need, struct answer *ans, stru
 		arena_printf(a, "ask for a token that was made with --role %s", role_name(need)));
 }
 
-static bool valid(struct queue *q, const struct request *rq, struct answer *ans, struct arena *a)
+static bool queue_call_valid(struct queue *q, const struct request *rq, struct answer *ans,
+			     struct arena *a)
 {
 	const char *fault = request_fault(rq, &q->config.policy, a);
 
@@ -308,7 +309,7 @@ void queue_call_many(struct queue *q, const struct request *rqs, struct answer *
 		return;
 	}
 	for (size_t i = 0; i < n; i++) {
-		if (!valid(q, &rqs[i], &answers[i], a))
+		if (!queue_call_valid(q, &rqs[i], &answers[i], a))
 			continue;
 		if (op_flags(rqs[i].op) & OP_READS) {
 			queue_read(q->store, &q->config.policy, &rqs[i], &answers[i], a);
@@ -382,7 +383,7 @@ size_t queue_call_all(struct queue *q, const struct request *rqs, const size_t *
 	if (q->remote)
 		return q->far->call_all(q->remote, rqs, under, answers, n, a);
 	for (size_t i = 0; i < n; i++) {
-		if (!valid(q, &rqs[i], &answers[i], a))
+		if (!queue_call_valid(q, &rqs[i], &answers[i], a))
 			return i;
 		acts[i] = (struct strict_act){
 			.act = act_make(&q->config.policy, &rqs[i], &answers[i], a),

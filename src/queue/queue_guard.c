@@ -38,7 +38,7 @@ static int refuse_bad(struct act *w, struct str key)
 	return r ? r : bad_refuse(w->ans, rec, w->call.arena);
 }
 
-static int load(struct act *w, struct str id, struct loaded **out)
+static int queue_guard_load(struct act *w, struct str id, struct loaded **out)
 {
 	struct str key = key_of(id, w->call.arena);
 	int r = act_load_key(w, key, out);
@@ -58,7 +58,7 @@ static int load(struct act *w, struct str id, struct loaded **out)
 static int refuse_emergency(struct act *w)
 {
 	struct loaded *l;
-	int r = load(w, EMERGENCY_ID, &l);
+	int r = queue_guard_load(w, EMERGENCY_ID, &l);
 
 	if (r || !l->task.lock.holder.n)
 		return r;
@@ -90,7 +90,7 @@ static int refuse_barred(struct act *w, enum typed kind, const struct task *t)
 }
 
 /* Does the caller hold the lock? An acquisition of the same lock succeeds only if it repeats the call that took it. */
-static bool mine(struct act *w, enum typed kind, const struct lock *l)
+static bool queue_guard_mine(struct act *w, enum typed kind, const struct lock *l)
 {
 	bool again = typed_of(w->call.rq->id) == kind;
 
@@ -101,13 +101,13 @@ static bool mine(struct act *w, enum typed kind, const struct lock *l)
 static int look_at(struct act *w, enum typed kind, bool *over)
 {
 	struct loaded *l;
-	int r = load(w, id_of(kind, w->call.arena), &l);
+	int r = queue_guard_load(w, id_of(kind, w->call.arena), &l);
 
 	*over = false;
 	if (r)
 		return r;
 	*over = !lease_live(&l->task.lock, w->e->now);
-	if (*over || mine(w, kind, &l->task.lock) ||
+	if (*over || queue_guard_mine(w, kind, &l->task.lock) ||
 	    (w->call.rq->op == OP_LOCK_CLEANUP && lock_dead(&l->task.lock)))
 		return 0;
 	return refuse_barred(w, kind, &l->task);
@@ -131,7 +131,7 @@ static int look_at_pause(struct act *w)
 
 	if (!(w->guard & GUARD_PAUSE) || !pause_concerns(w->call.rq))
 		return 0;
-	r = load(w, PAUSE_ID, &l);
+	r = queue_guard_load(w, PAUSE_ID, &l);
 	if (!r && l->task.lock.holder.n)
 		w->call.paused = &l->task;
 	return r;
@@ -197,7 +197,7 @@ int do_typed(struct act *w)
 {
 	enum typed kind = typed_of(w->call.rq->id);
 	struct loaded *l;
-	int r = load(w, w->call.rq->id, &l);
+	int r = queue_guard_load(w, w->call.rq->id, &l);
 
 	if (r)
 		return r;
@@ -214,7 +214,7 @@ int do_typed(struct act *w)
 int do_emergency(struct act *w)
 {
 	struct loaded *l;
-	int r = load(w, EMERGENCY_ID, &l);
+	int r = queue_guard_load(w, EMERGENCY_ID, &l);
 
 	if (r)
 		return r;
@@ -229,7 +229,7 @@ int do_emergency(struct act *w)
 int do_pause(struct act *w)
 {
 	struct loaded *l;
-	int r = load(w, PAUSE_ID, &l);
+	int r = queue_guard_load(w, PAUSE_ID, &l);
 
 	if (r)
 		return r;
@@ -257,7 +257,7 @@ int guard_cleanup(struct act *w)
 	for (int k = TYPED_WRITE; !r && k < TYPED_END; k++) {
 		struct loaded *l;
 
-		r = load(w, id_of((enum typed)k, w->call.arena), &l);
+		r = queue_guard_load(w, id_of((enum typed)k, w->call.arena), &l);
 		if (r || !rules_cleanup(&l->task, &w->call, lock_dead(&l->task.lock)))
 			continue;
 		r = act_decided(w, l);

@@ -358,7 +358,7 @@ static void warn_of_bad(const struct reading *x)
 						bad_warning(x->bad, x->arena));
 }
 
-static int dispatch(struct reading *x)
+static int queue_read_dispatch(struct reading *x)
 {
 	switch (x->rq->op) {
 	case OP_SHOW:
@@ -391,7 +391,7 @@ static int read_all(void *ctx)
 	int r;
 
 	x->now = x->ans->now = x->store->ops->now(x->store);
-	r = dispatch(x);
+	r = queue_read_dispatch(x);
 	/* with a brief, tasks[] are others */
 	if (!r && (x->rq->view & (VIEW_CAN | VIEW_BRIEF)) == VIEW_CAN && !arena_over(x->arena))
 		r = read_allowed(x);

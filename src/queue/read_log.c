@@ -57,7 +57,7 @@ static bool is_forgotten(const struct log_reading *x, const struct entry *en)
 }
 
 /* Only events that are shown count towards the limit. */
-static bool counts(const struct entry *en, void *ctx)
+static bool read_log_counts(const struct entry *en, void *ctx)
 {
 	const struct log_reading *x = ctx;
 	struct event ev;
@@ -197,7 +197,7 @@ int log_read(struct store *s, const struct request *rq, struct answer *ans, stru
 		r = time_of(s, RELOGGED_KEY, &relogged, a);
 	q.unordered = r == BAD || relogged >= q.since;
 	if (is_selective(&x))
-		q.counts = counts;
+		q.counts = read_log_counts;
 	if (r >= 0)
 		r = s->ops->entries(s, &q, add_event, &x);
 	if (!r && rq->log_view & LOG_WITH_TASKS)

@@ -94,7 +94,7 @@ int read_related(struct store *s, struct answer *ans, struct arena *a)
 
 /* --- attempts ---------------------------------------------------------------------------------------- */
 
-static bool among(struct str name, const char *const *list)
+static bool related_among(struct str name, const char *const *list)
 {
 	for (; *list; list++)
 		if (str_is(name, *list))
@@ -125,18 +125,18 @@ void read_attempt(struct related *r, const struct event *ev, struct arena *a)
 
 	if (!r->attempts)
 		r->attempts = arena_array(a, struct task_attempt, ATTEMPTS_MAX);
-	if (among(ev->name, begins)) {
+	if (related_among(ev->name, begins)) {
 		begin_attempt(r, ev, a);
 		return;
 	}
 	if (!r->n_attempts)
 		return;
 	last = &r->attempts[r->n_attempts - 1];
-	if (!last->outcome.n && among(ev->name, ends)) {
+	if (!last->outcome.n && related_among(ev->name, ends)) {
 		last->outcome = arena_str(a, ev->name);
 		last->text = arena_str(a, ev->text);
 		last->ended_at = ev->at;
-	} else if (str_is(last->outcome, "review") && among(ev->name, judges)) {
+	} else if (str_is(last->outcome, "review") && related_among(ev->name, judges)) {
 		last->outcome = arena_str(a, ev->name);
 	}
 }
@@ -179,7 +179,7 @@ static int reach_record(const struct record *r, void *ctx)
 }
 
 /* The tasks below it. An open tree shows no ended ones; the tree of a task shows how far it is. */
-static int visit(struct walk *w, struct str key, bool first)
+static int related_walk(struct walk *w, struct str key, bool first)
 {
 	struct query q = { .parent = key };
 	struct answer *ans = w->ans;
@@ -229,7 +229,7 @@ int read_tree(struct store *s, const struct request *rq, struct answer *ans, str
 	else
 		r = s->ops->scan(s, &open, reach_record, &w);
 	for (size_t i = 0; !r && i < w.keys.n && !arena_over(a); i++)
-		r = visit(&w, w.keys.v[i], i == 0 && HAS(rq, id));
+		r = related_walk(&w, w.keys.v[i], i == 0 && HAS(rq, id));
 	if (!r && HAS(rq, id) && !ans->n_tasks) {
 		not_found(ans, rq->id, a);
 		return REFUSED;

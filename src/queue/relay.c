@@ -33,7 +33,7 @@ static const struct shape act_shape = SHAPE_AMONG(members, act, 199);
 
 #define TOKENS (UINT64_C(1) << ARG_token | UINT64_C(1) << ARG_new_token)
 
-static void pack(const struct change *c, struct buf *out)
+static void relay_pack(const struct change *c, struct buf *out)
 {
 	const struct act *w = c->ctx;
 	struct request rq;
@@ -65,7 +65,7 @@ static bool hashes(const struct act *w)
 }
 
 /* Checks the call again: other processes may have changed the bytes. */
-static int adopt(struct str bytes, struct change *out, struct arena *a)
+static int relay_adopt(struct str bytes, struct change *out, struct arena *a)
 {
 	struct act *w = arena_new(a, struct act);
 	struct request *rq = arena_new(a, struct request);
@@ -87,14 +87,14 @@ static int adopt(struct str bytes, struct change *out, struct arena *a)
 	return 0;
 }
 
-static void report(const struct change *c, struct buf *out)
+static void relay_report(const struct change *c, struct buf *out)
 {
 	const struct act *w = c->ctx;
 
 	answer_pack(w->ans, out);
 }
 
-static int accept(struct change *c, struct str bytes)
+static int relay_accept(struct change *c, struct str bytes)
 {
 	struct act *w = c->ctx;
 	struct answer *ans = w->ans;
@@ -116,4 +116,4 @@ static const struct wants *wants(const struct change *c, struct arena *a)
 	return act_reads(c->ctx, a);
 }
 
-const struct relay queue_relay = { pack, adopt, report, wants, accept };
+const struct relay queue_relay = { relay_pack, relay_adopt, relay_report, wants, relay_accept };

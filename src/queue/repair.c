@@ -59,7 +59,7 @@ static bool needs_repair(const struct choice *c, const struct record *r)
 	return needs;
 }
 
-static int choose(const struct record *r, void *ctx)
+static int repair_choose(const struct record *r, void *ctx)
 {
 	struct choice *c = ctx;
 
@@ -294,7 +294,7 @@ static int mend_locks(struct mend *m, struct act *w)
 {
 	struct query others = { .pick = PICK_OTHERS, .body = true };
 	struct choice c = { .m = m, .e = w->e };
-	int r = edit_scan(w->e, &others, choose, &c);
+	int r = edit_scan(w->e, &others, repair_choose, &c);
 
 	if (!r && c.keys.n)
 		r = guard_check(w);
@@ -306,10 +306,10 @@ static int mend_records(struct mend *m, struct act *w)
 {
 	struct query others = { .pick = PICK_OTHERS, .body = true }, tasks = { .body = true };
 	struct choice c = { .m = m, .e = w->e };
-	int r = edit_scan(w->e, &others, choose, &c);
+	int r = edit_scan(w->e, &others, repair_choose, &c);
 
 	if (!r && !c.keys.n)
-		r = edit_scan(w->e, &tasks, choose, &c);
+		r = edit_scan(w->e, &tasks, repair_choose, &c);
 	else
 		m->more = true; /* the tasks */
 	return r ? r : repair_all(m, w, &c);
@@ -323,7 +323,7 @@ static int mend_counts(struct mend *m, struct act *w)
 	int r = census_take(&census, NULL, w->e);
 
 	if (!r)
-		r = edit_scan(w->e, &tasks, choose, &c);
+		r = edit_scan(w->e, &tasks, repair_choose, &c);
 	if (!r)
 		r = repair_all(m, w, &c);
 	recount_free(&census);
@@ -331,7 +331,7 @@ static int mend_counts(struct mend *m, struct act *w)
 }
 
 /* The texts of a refusal must outlive the change. */
-static int refused(struct mend *m, int r)
+static int repair_refused(struct mend *m, int r)
 {
 	m->said.message = arena_str(m->arena, m->said.message);
 	m->said.hint = arena_str(m->arena, m->said.hint);
@@ -358,7 +358,7 @@ static int mend_run(struct edit *e, void *ctx)
 			       STR("a record that the repair needs cannot be used"),
 			       STR("pawl doctor names it"));
 	if (r > 0)
-		return refused(m, r);
+		return repair_refused(m, r);
 	m->said = (struct answer){ 0 };
 	return r ? r : w.writes ? 0 : REFUSED;
 }

@@ -13,7 +13,7 @@ struct way_back {
 	struct event back_stop, back; /* the same before the last claim */
 };
 
-static bool among(struct str name, const char *const *list)
+static bool came_back_among(struct str name, const char *const *list)
 {
 	for (; *list; list++)
 		if (str_is(name, *list))
@@ -32,10 +32,10 @@ static bool hands_back(const struct event *ev)
 					     "unlocked", "unblocked", "rework",     "retried",
 					     "reopened", NULL };
 
-	return among(ev->name, names) || is_update_to_ready(ev);
+	return came_back_among(ev->name, names) || is_update_to_ready(ev);
 }
 
-static struct event copy(const struct event *ev, struct arena *a)
+static struct event came_back_copy(const struct event *ev, struct arena *a)
 {
 	return (struct event){ .name = arena_str(a, ev->name),
 			       .agent = arena_str(a, ev->agent),
@@ -43,7 +43,7 @@ static struct event copy(const struct event *ev, struct arena *a)
 			       .at = ev->at };
 }
 
-static void follow(struct way_back *w, const struct event *ev)
+static void came_back_follow(struct way_back *w, const struct event *ev)
 {
 	static const char *const stops[] = { "failed", "blocked", "escalated", "needs_help", NULL };
 	struct arena *a = w->arena;
@@ -53,10 +53,10 @@ static void follow(struct way_back *w, const struct event *ev)
 		w->back = w->handed;
 		w->back_stop = w->stop;
 		w->handed = w->stop = (struct event){ 0 };
-	} else if (among(ev->name, stops)) {
-		w->stop = copy(ev, a);
+	} else if (came_back_among(ev->name, stops)) {
+		w->stop = came_back_copy(ev, a);
 	} else if (hands_back(ev) && !(known && str_is(ev->name, "cleaned_up"))) {
-		w->handed = copy(ev, a);
+		w->handed = came_back_copy(ev, a);
 	} else if (str_is(ev->name, "comment") && str_is(w->handed.name, "rework") &&
 		   !w->handed.text.n && str_eq(ev->agent, w->handed.agent)) {
 		w->handed.text = text_cut(a, ev->text,
@@ -90,7 +90,7 @@ static struct str verb_of(const struct event *ev)
 }
 
 /* "bob failed: exit code 1" */
-static struct str clause(const struct event *ev, struct arena *a)
+static struct str came_back_clause(const struct event *ev, struct arena *a)
 {
 	struct str text = ev->text, lock = STR("the lock of ");
 
@@ -123,10 +123,10 @@ static struct notice *notice_of(const struct way_back *w, bool claimed, struct a
 	}
 	if (!back->name.n)
 		return NULL;
-	why = clause(back, a);
+	why = came_back_clause(back, a);
 	if (stop->name.n)
 		why = arena_printf(a, "%.*s (before, %s)", STRF(why),
-				   arena_cstr(a, clause(stop, a)));
+				   arena_cstr(a, came_back_clause(stop, a)));
 	n = arena_new(a, struct notice);
 	*n = (struct notice){ .by = back->agent, .reason = why, .at = back->at };
 	n->fields = arena_append(a, n->fields, back->name);
@@ -138,7 +138,7 @@ static int follow_entry(const struct entry *en, void *ctx)
 	struct event ev;
 
 	if (!event_of(en, &ev))
-		follow(ctx, &ev);
+		came_back_follow(ctx, &ev);
 	return 0;
 }
 
@@ -147,7 +147,7 @@ static bool may_come_back(const struct task *t)
 	return t->attempts && (t->status == READY || t->status == IN_PROGRESS);
 }
 
-static void tell(const struct way_back *w, const struct task *t, struct answer *ans)
+static void came_back_tell(const struct way_back *w, const struct task *t, struct answer *ans)
 {
 	bool held = lease_live(&t->lock, ans->now);
 
@@ -161,7 +161,7 @@ void read_came_back(struct store *s, const struct task *t, struct answer *ans, s
 
 	/* the answer is valid without it */
 	if (may_come_back(t) && !s->ops->entries(s, &q, follow_entry, &w))
-		tell(&w, t, ans);
+		came_back_tell(&w, t, ans);
 }
 
 /* --- with the last comments ------------------------------------------------------------------------ */
@@ -191,7 +191,7 @@ struct past {
 	size_t history_lines[RING], n_history;
 };
 
-static void replace(struct buf *b, struct str s)
+static void came_back_replace(struct buf *b, struct str s)
 {
 	b->n = 0;
 	b->max = COMMENT_MAX;
@@ -203,8 +203,8 @@ static void note_comment(struct past *p, const struct entry *en)
 {
 	struct comment *c = &p->comments[p->n_comments++ % COMMENTS];
 
-	replace(&c->data, en->data);
-	replace(&c->cursor, en->cursor);
+	came_back_replace(&c->data, en->data);
+	came_back_replace(&c->cursor, en->cursor);
 	c->at = en->at;
 	c->line = p->lines;
 }
@@ -225,7 +225,7 @@ static int past_entry(const struct entry *en, void *ctx)
 	p->lines++;
 	if (event_of(en, &ev))
 		return 0;
-	follow(&p->way, &ev);
+	came_back_follow(&p->way, &ev);
 	if (str_is(ev.name, "comment"))
 		note_comment(p, en);
 	else if (p->keeps_history && !str_is(ev.name, "created"))
@@ -271,7 +271,7 @@ void read_past(struct store *s, const struct task *t, struct answer *ans, struct
 	if (!s->ops->entries(s, &q, past_entry, &p)) {
 		add_comments(&p, COMMENT_LINES, ans, a);
 		if (may_come_back(t))
-			tell(&p.way, t, ans);
+			came_back_tell(&p.way, t, ans);
 	}
 	past_free(&p);
 }
@@ -328,7 +328,7 @@ void brief_past(struct store *s, struct edit *e, const struct task *t, struct an
 	if (read && p.keeps_history)
 		add_history(&p, t, ans->related, a);
 	if (read && p.keeps_history && may_come_back(t))
-		tell(&p.way, t, ans);
+		came_back_tell(&p.way, t, ans);
 	if (read && p.lines == LAST_LINES &&
 	    p.n_comments < COMMENTS) { /* there may be older ones */
 		p.n_comments = p.lines = 0;

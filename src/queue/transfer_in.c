@@ -37,7 +37,7 @@ struct importing {
 	struct str where; /* of the current parcel */
 };
 
-static struct waiter **slot(struct importing *x, struct str key)
+static struct waiter **transfer_in_slot(struct importing *x, struct str key)
 {
 	return &x->waiters[str_hash(key) % WAITER_SLOTS];
 }
@@ -49,7 +49,7 @@ static void wait_for(struct importing *x, struct str missing, struct str id, str
 
 	if (!x->waiters)
 		x->waiters = arena_array(&x->own, struct waiter *, WAITER_SLOTS);
-	at = slot(x, missing);
+	at = transfer_in_slot(x, missing);
 	*n = (struct waiter){ .next = *at,
 			      .missing = arena_str(&x->own, missing),
 			      .missing_id = arena_str(&x->own, id),
@@ -67,8 +67,8 @@ static void wait_for(struct importing *x, struct str missing, struct str id, str
 
 /* --- one task ------------------------------------------------------------------------------------ */
 
-static int refuse(struct importing *x, struct act *w, enum result code, struct str text,
-		  struct str hint)
+static int transfer_in_refuse(struct importing *x, struct act *w, enum result code, struct str text,
+			      struct str hint)
 {
 	if (x->where.n)
 		text = arena_printf(w->call.arena, "%.*s: %.*s", STRF(x->where), STRF(text));
@@ -93,7 +93,7 @@ static int go_on(struct importing *x, struct act *w, int r)
 /* Reports the refusal of a shared function, such as act_load(). */
 static int passed_on(struct importing *x, struct act *w, int r)
 {
-	return r > 0 ? refuse(x, w, w->ans->code, w->ans->message, w->ans->hint) : r;
+	return r > 0 ? transfer_in_refuse(x, w, w->ans->code, w->ans->message, w->ans->hint) : r;
 }
 
 static bool listed_before(const struct task *t, size_t i)
@@ -168,7 +168,8 @@ static int meet_waiters(struct importing *x, struct act *w, struct loaded *l,
 {
 	int r = 0;
 
-	for (struct waiter *n = x->n_waiting ? *slot(x, l->key) : NULL; !r && n; n = n->next) {
+	for (struct waiter *n = x->n_waiting ? *transfer_in_slot(x, l->key) : NULL; !r && n;
+	     n = n->next) {
 		struct loaded *who;
 
 		if (n->met || !str_eq(n->missing, l->key))
@@ -219,7 +220,7 @@ static void note_number(struct importing *x, struct str id)
 		x->counter = n;
 }
 
-static void complete(struct task *t, int64_t now)
+static void transfer_in_complete(struct task *t, int64_t now)
 {
 	t->open_deps = t->canceled_deps = t->open_subs = 0;
 	t->lock = (struct lock){ 0 };
@@ -248,7 +249,8 @@ static int check_cycles(struct importing *x, struct act *w, struct loaded *l,
 	return passed_on(x, w, r);
 }
 
-static int settle(struct importing *x, struct act *w, struct loaded *l, struct sources *sources)
+static int transfer_in_settle(struct importing *x, struct act *w, struct loaded *l,
+			      struct sources *sources)
 {
 	int r = meet_depends(x, w, l);
 
@@ -262,7 +264,7 @@ static int settle(struct importing *x, struct act *w, struct loaded *l, struct s
 	return sources->n && sources->waits ? check_cycles(x, w, l, sources) : 0;
 }
 
-static int create(struct importing *x, struct act *w, const struct parcel *p)
+static int transfer_in_create(struct importing *x, struct act *w, const struct parcel *p)
 {
 	struct loaded *l = act_new(w, p->task.id);
 	struct sources sources = { 0 };
@@ -272,7 +274,7 @@ static int create(struct importing *x, struct act *w, const struct parcel *p)
 	if (r)
 		return r;
 	l->task = p->task;
-	complete(&l->task, w->e->now);
+	transfer_in_complete(&l->task, w->e->now);
 	if (fence > l->task.fence)
 		l->task.fence = fence;
 	l->was = l->task.status; /* settle() updates the others: some are not here yet */
@@ -281,7 +283,7 @@ static int create(struct importing *x, struct act *w, const struct parcel *p)
 	act_log(w, l, "imported", l->task.title);
 	r = meet_parent(x, w, l, &sources);
 	if (!r)
-		r = settle(x, w, l, &sources);
+		r = transfer_in_settle(x, w, l, &sources);
 	x->im->created++;
 	x->im->comments += (int64_t)p->n_comments;
 	return r;
@@ -296,7 +298,7 @@ static void take_fields(struct task *t, const struct task *from, int64_t now)
 	struct task old = *t;
 
 	*t = *from;
-	complete(t, now);
+	transfer_in_complete(t, now);
 	t->lock = old.lock;
 	t->last = old.last;
 	t->last_holder = old.last_holder;
@@ -339,22 +341,23 @@ static int move_parent(struct importing *x, struct act *w, struct loaded *l, str
 }
 
 /* Keeps the changes that were made here. *changed: the other program has something new. */
-static int merge(struct importing *x, struct act *w, const struct loaded *l, struct parcel *p,
-		 bool *changed)
+static int transfer_in_merge(struct importing *x, struct act *w, const struct loaded *l,
+			     struct parcel *p, bool *changed)
 {
 	enum origin found = origin_merge(&l->task, &p->task, w->call.arena);
 
 	*changed = found == ORIGIN_CHANGED || p->n_comments;
 	if (found != ORIGIN_OTHER)
 		return 0;
-	return refuse(
+	return transfer_in_refuse(
 		x, w, CONFLICT,
 		arena_printf(w->call.arena, "task %.*s exists already and is another task: %.*s",
 			     STRF(l->task.id), STRF(l->task.title)),
 		STR("--update changes only tasks that came from the same program; --skip leaves this one as it is"));
 }
 
-static int update(struct importing *x, struct act *w, struct loaded *l, struct parcel *p)
+static int transfer_in_update(struct importing *x, struct act *w, struct loaded *l,
+			      struct parcel *p)
 {
 	struct sources sources = { .waits = true };
 	struct query waiting = { .depends_on = l->key };
@@ -364,7 +367,7 @@ static int update(struct importing *x, struct act *w, struct loaded *l, struct p
 	if (!r && x->im->clash == CLASH_MERGE) {
 		bool changed;
 
-		r = merge(x, w, l, p, &changed);
+		r = transfer_in_merge(x, w, l, p, &changed);
 		if (!r && !changed) {
 			x->im->skipped++;
 			return 0;
@@ -373,10 +376,10 @@ static int update(struct importing *x, struct act *w, struct loaded *l, struct p
 	if (r)
 		return r;
 	if (lease_live(&l->task.lock, w->e->now) && l->task.status != BLOCKED)
-		return refuse(x, w, CONFLICT,
-			      arena_printf(w->call.arena, "%.*s is held by %.*s", STRF(l->task.id),
-					   STRF(l->task.lock.holder)),
-			      STR("import again when it is done, or with --skip"));
+		return transfer_in_refuse(x, w, CONFLICT,
+					  arena_printf(w->call.arena, "%.*s is held by %.*s",
+						       STRF(l->task.id), STRF(l->task.lock.holder)),
+					  STR("import again when it is done, or with --skip"));
 	take_fields(&l->task, &p->task, w->e->now);
 	l->dirty = true;
 	add_comments(w, l, p);
@@ -389,7 +392,7 @@ static int update(struct importing *x, struct act *w, struct loaded *l, struct p
 	if (!r && l->task.parent.n)
 		add_source(w, &sources, task_key(w->call.arena, l->task.parent));
 	if (!r)
-		r = settle(x, w, l, &sources);
+		r = transfer_in_settle(x, w, l, &sources);
 	x->im->updated++;
 	x->im->comments += (int64_t)p->n_comments;
 	return r;
@@ -405,28 +408,31 @@ static int import_one(struct importing *x, struct act *w, struct parcel *p)
 	note_number(x, p->task.id);
 	for (size_t i = 0; i < p->task.depends.n; i++)
 		if (str_eq_nocase(p->task.depends.v[i], p->task.id))
-			return refuse(x, w, MISCONFIGURED,
-				      arena_printf(w->call.arena, "%.*s depends on itself",
-						   STRF(p->task.id)),
-				      STR(""));
+			return transfer_in_refuse(x, w, MISCONFIGURED,
+						  arena_printf(w->call.arena,
+							       "%.*s depends on itself",
+							       STRF(p->task.id)),
+						  STR(""));
 	if (r == BAD)
-		return refuse(x, w, MISCONFIGURED,
-			      arena_printf(w->call.arena, "the record of %.*s cannot be used",
-					   STRF(p->task.id)),
-			      STR("pawl doctor says why, and how to remove it"));
+		return transfer_in_refuse(x, w, MISCONFIGURED,
+					  arena_printf(w->call.arena,
+						       "the record of %.*s cannot be used",
+						       STRF(p->task.id)),
+					  STR("pawl doctor says why, and how to remove it"));
 	if (r > 0)
-		return create(x, w, p);
+		return transfer_in_create(x, w, p);
 	if (r < 0)
 		return r;
 	if (x->im->clash == CLASH_UPDATE || x->im->clash == CLASH_MERGE)
-		return update(x, w, l, p);
+		return transfer_in_update(x, w, l, p);
 	if (x->im->clash == CLASH_SKIP) {
 		x->im->skipped++;
 		return 0;
 	}
-	return refuse(x, w, CONFLICT,
-		      arena_printf(w->call.arena, "task %.*s exists already", STRF(l->task.id)),
-		      STR("--skip keeps existing tasks unchanged; --update changes them"));
+	return transfer_in_refuse(
+		x, w, CONFLICT,
+		arena_printf(w->call.arena, "task %.*s exists already", STRF(l->task.id)),
+		STR("--skip keeps existing tasks unchanged; --update changes them"));
 }
 
 /* --- all of them ---------------------------------------------------------------------------------- */
@@ -434,10 +440,11 @@ static int import_one(struct importing *x, struct act *w, struct parcel *p)
 static int read_failed(struct importing *x, struct act *w, int r)
 {
 	x->where = STR("");
-	return refuse(x, w, API_ERROR,
-		      arena_printf(w->call.arena, "cannot read the input of the import: %s",
-				   strerror(-r)),
-		      STR("nothing was changed: import again"));
+	return transfer_in_refuse(x, w, API_ERROR,
+				  arena_printf(w->call.arena,
+					       "cannot read the input of the import: %s",
+					       strerror(-r)),
+				  STR("nothing was changed: import again"));
 }
 
 static void start_again(struct importing *x)
@@ -467,17 +474,18 @@ static int unmet(struct importing *x, struct act *w)
 		if (n->met)
 			continue;
 		x->where = n->where;
-		r = refuse(x, w, NOT_FOUND,
-			   arena_printf(w->call.arena,
-					"its %s %.*s is neither in the queue nor in the import",
-					n->parent ? "parent" : "dependency", STRF(n->missing_id)),
-			   STR("add that task, or remove the reference to it"));
+		r = transfer_in_refuse(
+			x, w, NOT_FOUND,
+			arena_printf(w->call.arena,
+				     "its %s %.*s is neither in the queue nor in the import",
+				     n->parent ? "parent" : "dependency", STRF(n->missing_id)),
+			STR("add that task, or remove the reference to it"));
 		r = go_on(x, w, r);
 	}
 	return r;
 }
 
-static int finish(struct importing *x, struct act *w)
+static int transfer_in_finish(struct importing *x, struct act *w)
 {
 	int64_t counter;
 	int r = x->n_waiting ? unmet(x, w) : 0;
@@ -514,7 +522,7 @@ static int import_piece(struct edit *e, void *ctx)
 		x->done++;
 	}
 	if (!r && piece->last)
-		r = finish(x, &w);
+		r = transfer_in_finish(x, &w);
 	if (!r)
 		r = go_on(x, &w, passed_on(x, &w, act_flush(&w)));
 	if (!r && x->im->progress)

@@ -23,8 +23,8 @@ struct exam {
 	size_t bad, off, lines;
 };
 
-static void find(struct exam *x, enum check_level level, const char *what, struct str text,
-		 struct str fix)
+static void validate_find(struct exam *x, enum check_level level, const char *what, struct str text,
+			  struct str fix)
 {
 	x->found = arena_grow(&x->arena, x->found, x->n_found, sizeof(*x->found));
 	x->found[x->n_found++] = (struct finding){ level, what, arena_str(&x->arena, text),
@@ -50,12 +50,13 @@ static void name_bad(struct exam *x, const struct record *r, const struct judgme
 	const char *how = j->repair == REPAIR_INDEX ? ":" : " cannot be used:";
 
 	if (x->bad++ < NAMED)
-		find(x, CHECK_BAD, "record",
-		     arena_printf(a, "%s%s %s", arena_cstr(a, bad_shown(r->key, a)), how, j->fault),
-		     repair_of(r, j, a));
+		validate_find(x, CHECK_BAD, "record",
+			      arena_printf(a, "%s%s %s", arena_cstr(a, bad_shown(r->key, a)), how,
+					   j->fault),
+			      repair_of(r, j, a));
 }
 
-static int examine(const struct record *r, void *ctx)
+static int validate_examine(const struct record *r, void *ctx)
 {
 	struct exam *x = ctx;
 	struct arena a = { 0 };
@@ -81,21 +82,25 @@ static int examine_counts(const struct record *r, void *ctx)
 		struct str name = bad_shown(r->key, &a);
 
 		if (f.counts)
-			find(x, CHECK_BAD, "counts of tasks",
-			     arena_printf(&a, "%.*s: %.*s", STRF(name), STRF(f.text)),
-			     STR(CHECK_MENDS "count its dependencies and sub-tasks again"));
+			validate_find(
+				x, CHECK_BAD, "counts of tasks",
+				arena_printf(&a, "%.*s: %.*s", STRF(name), STRF(f.text)),
+				STR(CHECK_MENDS "count its dependencies and sub-tasks again"));
 		if (f.depends.n)
-			find(x, CHECK_NOTE, "links of tasks",
-			     arena_printf(&a, "%.*s depends on %s, which does not exist",
-					  STRF(name),
-					  arena_cstr(&a, bad_shown(f.depends.v[0], &a))),
-			     STR(CHECK_MENDS
-				 "remove the dependency; a task that waits for it goes to Needs Help"));
+			validate_find(
+				x, CHECK_NOTE, "links of tasks",
+				arena_printf(&a, "%.*s depends on %s, which does not exist",
+					     STRF(name),
+					     arena_cstr(&a, bad_shown(f.depends.v[0], &a))),
+				STR(CHECK_MENDS
+				    "remove the dependency; a task that waits for it goes to Needs Help"));
 		if (f.parent)
-			find(x, CHECK_NOTE, "links of tasks",
-			     arena_printf(&a, "%.*s is a sub-task of %s, which does not exist",
-					  STRF(name), arena_cstr(&a, bad_shown(r->ix.parent, &a))),
-			     STR(CHECK_MENDS "make it a task without a parent"));
+			validate_find(x, CHECK_NOTE, "links of tasks",
+				      arena_printf(&a,
+						   "%.*s is a sub-task of %s, which does not exist",
+						   STRF(name),
+						   arena_cstr(&a, bad_shown(r->ix.parent, &a))),
+				      STR(CHECK_MENDS "make it a task without a parent"));
 	}
 	arena_free(&a);
 	return 0;
@@ -131,23 +136,25 @@ static void sum_up(struct exam *x)
 	struct arena a = { 0 };
 
 	if (!x->bad)
-		find(x, CHECK_OK, "record", STR("every record can be used"), STR(""));
+		validate_find(x, CHECK_OK, "record", STR("every record can be used"), STR(""));
 	else if (x->bad > NAMED)
-		find(x, CHECK_BAD, "record",
-		     arena_printf(&a, "%zu more cannot be used", x->bad - NAMED),
-		     STR(CHECK_MENDS "repair these records, too"));
+		validate_find(x, CHECK_BAD, "record",
+			      arena_printf(&a, "%zu more cannot be used", x->bad - NAMED),
+			      STR(CHECK_MENDS "repair these records, too"));
 	if (x->off > NAMED)
-		find(x, CHECK_BAD, "counts of tasks",
-		     arena_printf(&a, "%zu more tasks have wrong counts or links", x->off - NAMED),
-		     STR(CHECK_MENDS "repair these tasks, too"));
+		validate_find(x, CHECK_BAD, "counts of tasks",
+			      arena_printf(&a, "%zu more tasks have wrong counts or links",
+					   x->off - NAMED),
+			      STR(CHECK_MENDS "repair these tasks, too"));
 	if (!x->off && !x->locks_only)
-		find(x, CHECK_OK, "counts of tasks",
-		     STR("the counts and links of every task are right"), STR(""));
+		validate_find(x, CHECK_OK, "counts of tasks",
+			      STR("the counts and links of every task are right"), STR(""));
 	if (x->lines)
-		find(x, CHECK_NOTE, "log",
-		     arena_printf(&a, "%zu lines of the log cannot be used and are left out",
-				  x->lines),
-		     STR("nothing needs them; pawl backup and pawl restore --force leave them out for good"));
+		validate_find(
+			x, CHECK_NOTE, "log",
+			arena_printf(&a, "%zu lines of the log cannot be used and are left out",
+				     x->lines),
+			STR("nothing needs them; pawl backup and pawl restore --force leave them out for good"));
 	arena_free(&a);
 }
 
@@ -156,10 +163,10 @@ static int exam(void *ctx)
 	struct exam *x = ctx;
 	struct query tasks = { .body = true }, others = { .pick = PICK_OTHERS, .body = true };
 	struct entry_query lines = { 0 };
-	int r = x->store->ops->scan(x->store, &tasks, examine, x);
+	int r = x->store->ops->scan(x->store, &tasks, validate_examine, x);
 
 	if (!r)
-		r = x->store->ops->scan(x->store, &others, examine, x);
+		r = x->store->ops->scan(x->store, &others, validate_examine, x);
 	if (!r)
 		r = examine_all_counts(x);
 	if (!r)

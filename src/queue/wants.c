@@ -15,37 +15,37 @@ struct list {
 	struct query queries[QUERIES];
 };
 
-static void key(struct list *l, struct str key)
+static void wants_key(struct list *l, struct str key)
 {
 	l->w->keys = arena_append(l->a, l->w->keys, key);
 }
 
-static void task(struct list *l, struct str id)
+static void wants_task(struct list *l, struct str id)
 {
 	if (id.n)
-		key(l, task_key(l->a, id));
+		wants_key(l, task_key(l->a, id));
 }
 
 static void want_records(struct list *l, const struct request *rq)
 {
 	guard_keys(rq, l->w, l->a);
 	if (rq->request_id.n)
-		key(l, repeat_key(rq, l->a));
+		wants_key(l, repeat_key(rq, l->a));
 	if (rq->queue_id.n)
-		key(l, IDENTITY_KEY);
+		wants_key(l, IDENTITY_KEY);
 	if ((rq->op == OP_CREATE && !rq->id.n) || rq->op == OP_ID_CLAIM || rq->op == OP_ID_INIT)
-		key(l, COUNTER_KEY);
+		wants_key(l, COUNTER_KEY);
 	if (rq->id.n && typed_of(rq->id) == TYPED_NONE)
-		task(l, rq->id);
+		wants_task(l, rq->id);
 	if (rq->op == OP_CREATE && rq->id.n) {
 		struct str k = task_key(l->a, rq->id);
 
 		(void)str_cut(&k, '/');
-		key(l, arena_printf(l->a, "gone/%.*s", STRF(k)));
+		wants_key(l, arena_printf(l->a, "gone/%.*s", STRF(k)));
 	}
-	task(l, rq->parent);
+	wants_task(l, rq->parent);
 	for (size_t i = 0; i < rq->depends.n; i++)
-		task(l, rq->depends.v[i]);
+		wants_task(l, rq->depends.v[i]);
 }
 
 /* May the task end, or open again? Then the counts of its parent and of the tasks that wait for it change. */

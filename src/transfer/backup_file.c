@@ -72,7 +72,7 @@ struct writing {
 	struct backup *b;
 };
 
-static int put(struct writing *w, const void *p, size_t n)
+static int backup_file_put(struct writing *w, const void *p, size_t n)
 {
 	digest_add(&w->digest, p, n);
 	return !n || fwrite(p, n, 1, w->file) == 1 ? 0 : -(errno ? errno : EIO);
@@ -85,8 +85,8 @@ static int put_item(struct writing *w, uint8_t kind, const struct buf *b)
 
 	for (size_t i = 0; i < sizeof(h.size); i++)
 		h.size[i] = (uint8_t)((uint64_t)b->n >> (8 * i));
-	r = put(w, &h, sizeof(h));
-	return r ? r : put(w, b->p, b->n);
+	r = backup_file_put(w, &h, sizeof(h));
+	return r ? r : backup_file_put(w, b->p, b->n);
 }
 
 static int write_item(void *ctx, const struct item *it)
@@ -133,7 +133,7 @@ static enum result write_all(struct queue *q, struct writing *w, int *r, struct 
 
 	digest_start(&w->digest);
 	w->b->made_at = queue_now(q);
-	*r = put(w, line, sizeof(line) - 1);
+	*r = backup_file_put(w, line, sizeof(line) - 1);
 	if (!*r)
 		code = queue_dump(q, write_item, w, r, ans, a);
 	if (code == SUCCESS && !*r)
@@ -141,7 +141,7 @@ static enum result write_all(struct queue *q, struct writing *w, int *r, struct 
 	return code;
 }
 
-static enum result cannot(struct answer *ans, const char *path, int r, struct arena *a)
+static enum result backup_file_cannot(struct answer *ans, const char *path, int r, struct arena *a)
 {
 	ans->applied = 'n';
 	return answer_fail(ans, API_ERROR,
@@ -181,7 +181,7 @@ enum result backup_write(struct queue *q, const char *path, struct backup *out, 
 	*out = (struct backup){ 0 };
 	w.file = temp_file(path, &temp, a);
 	if (!w.file)
-		return cannot(ans, path, -errno, a);
+		return backup_file_cannot(ans, path, -errno, a);
 	code = write_all(q, &w, &r, ans, a);
 	if (code == SUCCESS && !r && path)
 		r = give_name(w.file, temp, path, a);
@@ -193,7 +193,7 @@ enum result backup_write(struct queue *q, const char *path, struct backup *out, 
 		out->size = file_size(out->file);
 	if (path && (code != SUCCESS || r))
 		unlink(temp);
-	return code == SUCCESS && r ? cannot(ans, path, r, a) : code;
+	return code == SUCCESS && r ? backup_file_cannot(ans, path, r, a) : code;
 }
 
 enum result backup_check(const char *path, bool force, struct answer *ans, struct arena *a)
@@ -204,7 +204,7 @@ enum result backup_check(const char *path, bool force, struct answer *ans, struc
 	if (r == 0 || (force && (r == -EEXIST || r == -ELOOP)))
 		return SUCCESS;
 	if (r < 0 && r != -EEXIST && r != -ELOOP)
-		return cannot(ans, path, r, a);
+		return backup_file_cannot(ans, path, r, a);
 	return answer_fail(ans, CONFLICT,
 			   arena_printf(a, "cannot write %s: %s", path,
 					r > 0         ? "it is not a regular file"
@@ -243,7 +243,7 @@ enum result backup_name(struct client *c, int64_t now, char **path, struct answe
 		if (*p == ':')
 			*p = '-';
 	*path = fs_join(c->arena, str_c(dir), str_c(name));
-	return r ? cannot(ans, dir, r, c->arena) : SUCCESS;
+	return r ? backup_file_cannot(ans, dir, r, c->arena) : SUCCESS;
 }
 
 /* --- in ------------------------------------------------------------------------------------------- */
@@ -297,8 +297,8 @@ int backup_next(void *backup, struct item *out, struct arena *a)
 	return unpack_item(kind, bytes, out);
 }
 
-static enum result refuse(struct answer *ans, const char *path, const char *what, const char *hint,
-			  struct arena *a)
+static enum result backup_file_refuse(struct answer *ans, const char *path, const char *what,
+				      const char *hint, struct arena *a)
 {
 	return answer_fail(ans, MISCONFIGURED, arena_printf(a, "%s %s", path, what), str_c(hint));
 }
@@ -314,10 +314,11 @@ static enum result check_first_line(struct backup *b, const char *path, struct a
 		line[strcspn(line, "\n")] = '\0';
 	rest = str_c(line);
 	if (!str_cut_prefix(&rest, STR(MAGIC)) || !str_to_i64(rest, &version))
-		return refuse(ans, path, "is not a backup of pawl", "`pawl backup` makes one", a);
+		return backup_file_refuse(ans, path, "is not a backup of pawl",
+					  "`pawl backup` makes one", a);
 	if (version > VERSION)
-		return refuse(ans, path, "was made by a newer pawl", "restore it with that version",
-			      a);
+		return backup_file_refuse(ans, path, "was made by a newer pawl",
+					  "restore it with that version", a);
 	return SUCCESS;
 }
 
@@ -389,8 +390,8 @@ enum result backup_open(struct backup *b, const char *path, struct answer *ans, 
 
 	*b = (struct backup){ 0 };
 	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) /* a FIFO could block forever */
-		return refuse(ans, path, "is not a regular file", "`pawl backup` makes a backup",
-			      a);
+		return backup_file_refuse(ans, path, "is not a regular file",
+					  "`pawl backup` makes a backup", a);
 	b->file = fopen(path, "re");
 	if (!b->file) {
 		ans->applied = 'n';
@@ -405,10 +406,11 @@ enum result backup_open(struct backup *b, const char *path, struct answer *ans, 
 	if (!r)
 		r = check_sum(b);
 	if (r)
-		return refuse(ans, path,
-			      r > 0 ? "is truncated: its end is missing"
-				    : "is damaged: its checksum or its structure is wrong",
-			      "nothing was changed; use another backup", a);
+		return backup_file_refuse(
+			ans, path,
+			r > 0 ? "is truncated: its end is missing"
+			      : "is damaged: its checksum or its structure is wrong",
+			"nothing was changed; use another backup", a);
 	return SUCCESS;
 }
 

@@ -235,7 +235,7 @@ int port_out_open_foreign(struct port_out *o, struct foreign_out *foreign, const
 	return open_either(o, path, force, a);
 }
 
-static int put(struct port_out *o, struct str text)
+static int export_tasks_put(struct port_out *o, struct str text)
 {
 	if (!o->temp && isatty(fileno(o->file)))
 		return tty_write(fileno(o->file), text);
@@ -255,7 +255,7 @@ int port_out_open(struct port_out *o, enum port_format format, const char *path,
 	if (format == PORT_CSV)
 		port_csv_head(&head);
 	if (o->file)
-		r = put(o, format == PORT_JSON ? STR("[") : buf_str(&head));
+		r = export_tasks_put(o, format == PORT_JSON ? STR("[") : buf_str(&head));
 	buf_free(&head);
 	return r;
 }
@@ -297,7 +297,7 @@ int port_out_add(struct port_out *o, const struct parcel *p)
 			port_json(p, &b, &o->arena);
 		if (o->format == PORT_JSONL)
 			buf_addc(&b, '\n');
-		r = put(o, buf_str(&b));
+		r = export_tasks_put(o, buf_str(&b));
 	}
 	o->n++;
 	buf_free(&b);
@@ -321,7 +321,9 @@ static void remove_folder(struct port_out *o)
 
 static int end_file(struct port_out *o, bool keep)
 {
-	int r = keep && o->format == PORT_JSON ? put(o, o->n ? STR("\n]\n") : STR("]\n")) : 0;
+	int r = keep && o->format == PORT_JSON
+			? export_tasks_put(o, o->n ? STR("\n]\n") : STR("]\n"))
+			: 0;
 
 	if (!r && keep && (fflush(o->file) || (o->temp && fsync(fileno(o->file)))))
 		r = -errno;
@@ -339,7 +341,7 @@ static int write_foreign(struct port_out *o)
 	foreign_out_settle(f);
 	if (o->format != PORT_MD) {
 		foreign_out_text(f, &b);
-		r = put(o, buf_str(&b));
+		r = export_tasks_put(o, buf_str(&b));
 	}
 	for (size_t i = 0; !r && o->format == PORT_MD && i < f->n; i++) {
 		b.n = 0;

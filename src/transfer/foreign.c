@@ -77,7 +77,7 @@ static struct str foreign_id(const struct foreign *f, struct str id, struct aren
 	return str_n(p, id.n);
 }
 
-static void set(struct mapping *m, const char *field, json_t *v)
+static void foreign_set(struct mapping *m, const char *field, json_t *v)
 {
 	const char *fault = m->fault ? NULL : plain_set(&m->p, str_c(field), v);
 
@@ -90,7 +90,8 @@ static void set(struct mapping *m, const char *field, json_t *v)
 	json_decref(v);
 }
 
-static void warn(struct mapping *m, const char *key, struct str value, const char *what)
+static void foreign_warn_value(struct mapping *m, const char *key, struct str value,
+			       const char *what)
 {
 	const json_t *line = json_object_get(m->in->foreign->key_lines, key);
 
@@ -125,10 +126,11 @@ static void take_time(struct mapping *m, const struct foreign_rule *r, const jso
 		if (!strcmp(r->to, "due"))
 			iso = as_day(iso, ms, m->a);
 		if (strcmp(r->to, "not_before") || ms > m->p.task.not_before)
-			set(m, r->to, json_str(iso));
+			foreign_set(m, r->to, json_str(iso));
 		return;
 	}
-	warn(m, r->key, text, "this is not a time that pawl knows; it is kept in extra");
+	foreign_warn_value(m, r->key, text,
+			   "this is not a time that pawl knows; it is kept in extra");
 	json_object_set(m->extra, r->key, (json_t *)v);
 }
 
@@ -139,15 +141,16 @@ static void take_title(struct mapping *m, struct str title)
 
 	if (!str_eq(fits, str_trim(title)))
 		buf_addf(&m->sections, "\n\n%.*s", STRF(title));
-	set(m, "title", json_str(fits));
+	foreign_set(m, "title", json_str(fits));
 }
 
-static void take(struct mapping *m, const struct foreign_rule *r, const json_t *v)
+static void foreign_take(struct mapping *m, const struct foreign_rule *r, const json_t *v)
 {
 	struct str text = as_text(v, m->a);
 
 	if (json_array_size(v) > 1) {
-		warn(m, r->key, text, "pawl takes the first of several; all are kept in extra");
+		foreign_warn_value(m, r->key, text,
+				   "pawl takes the first of several; all are kept in extra");
 		json_object_set(m->extra, r->key, (json_t *)v);
 	}
 	if (is_time(r->to))
@@ -157,9 +160,9 @@ static void take(struct mapping *m, const struct foreign_rule *r, const json_t *
 	else if (!strcmp(r->to, "id"))
 		m->their_id = arena_str(m->a, text);
 	else if (!strcmp(r->to, "assignee") && str_cut_prefix(&text, STR("@")) && text.n)
-		set(m, r->to, json_str(text));
+		foreign_set(m, r->to, json_str(text));
 	else if (text.n)
-		set(m, r->to, json_str(text));
+		foreign_set(m, r->to, json_str(text));
 }
 
 static const char *word_for(const struct mapping *m, const char *key, struct str theirs)
@@ -172,13 +175,13 @@ static const char *word_for(const struct mapping *m, const char *key, struct str
 }
 
 /* The first rule for the status decides. A later one may say more, such as that a closed issue was not done. */
-static void move(struct mapping *m, const char *ours)
+static void foreign_move(struct mapping *m, const char *ours)
 {
 	int64_t now = m->p.task.status;
 
 	if (m->moved && (now == DONE || now == CANCELED) && strcmp(ours, "Canceled"))
 		return;
-	set(m, "status", json_string(ours));
+	foreign_set(m, "status", json_string(ours));
 	m->moved = true;
 }
 
@@ -191,10 +194,10 @@ static void keep_word(struct mapping *m, const struct foreign_rule *r, const jso
 	if (status && m->moved)
 		return;
 	if (status)
-		move(m, "Backlog");
-	warn(m, r->key, str_trim(as_text(v, m->a)),
-	     status ? "pawl does not know this word; the task goes to Backlog"
-		    : "pawl does not know this word; it is kept in extra");
+		foreign_move(m, "Backlog");
+	foreign_warn_value(m, r->key, str_trim(as_text(v, m->a)),
+			   status ? "pawl does not know this word; the task goes to Backlog"
+				  : "pawl does not know this word; it is kept in extra");
 }
 
 static void translate(struct mapping *m, const struct foreign_rule *r, const json_t *v)
@@ -206,11 +209,11 @@ static void translate(struct mapping *m, const struct foreign_rule *r, const jso
 	if (ours && !*ours)
 		return;
 	if (ours && !strcmp(r->to, "status"))
-		move(m, ours);
+		foreign_move(m, ours);
 	else if (ours)
-		set(m, r->to, json_string(ours));
+		foreign_set(m, r->to, json_string(ours));
 	else if (!strcmp(r->to, "priority") && priority_parse(theirs, &number))
-		set(m, r->to, json_integer(number));
+		foreign_set(m, r->to, json_integer(number));
 	else
 		keep_word(m, r, v);
 }
@@ -263,7 +266,7 @@ static void add_depends(struct mapping *m, struct str id)
 static void set_parent(struct mapping *m, struct str id)
 {
 	if (str_trim(id).n)
-		set(m, "parent", json_str(foreign_id(m->from, id, m->a)));
+		foreign_set(m, "parent", json_str(foreign_id(m->from, id, m->a)));
 }
 
 /* A link with a kind, as beads has it. pawl knows two kinds; the others stay in `extra`. */
@@ -368,11 +371,11 @@ struct str foreign_alias(const struct foreign_in *f, struct str id)
 	return own;
 }
 
-static void apply(struct mapping *m, const struct foreign_rule *r, const json_t *v)
+static void foreign_apply(struct mapping *m, const struct foreign_rule *r, const json_t *v)
 {
 	switch (r->how) {
 	case TAKE:
-		take(m, r, v);
+		foreign_take(m, r, v);
 		break;
 	case WORDS:
 		translate(m, r, v);
@@ -425,17 +428,17 @@ static void set_extra(struct mapping *m)
 	}
 	json_object_set_new(m->extra, "source", source);
 	json_object_set_new(m->extra, "imported", json_str(origin_sums(&m->p.task, m->a)));
-	set(m, "extra", json_incref(m->extra));
+	foreign_set(m, "extra", json_incref(m->extra));
 }
 
 static void set_lists(struct mapping *m)
 {
 	if (json_array_size(m->labels))
-		set(m, "labels", json_incref(m->labels));
+		foreign_set(m, "labels", json_incref(m->labels));
 	if (json_array_size(m->depends))
-		set(m, "depends", json_incref(m->depends));
+		foreign_set(m, "depends", json_incref(m->depends));
 	if (json_array_size(m->notes))
-		set(m, "comments", json_incref(m->notes));
+		foreign_set(m, "comments", json_incref(m->notes));
 }
 
 struct str foreign_blocked(const struct foreign *f, struct arena *a)
@@ -443,7 +446,7 @@ struct str foreign_blocked(const struct foreign *f, struct arena *a)
 	return arena_printf(a, "blocked in %s", f->name);
 }
 
-static void complete(struct mapping *m)
+static void foreign_complete(struct mapping *m)
 {
 	struct task *t = &m->p.task;
 	struct str about = str_trim(arena_printf(m->a, "%.*s%.*s", STRF(t->description),
@@ -465,17 +468,17 @@ static void complete(struct mapping *m)
 		m->fault = "this task has no id";
 }
 
-static void map(struct mapping *m)
+static void foreign_map(struct mapping *m)
 {
 	plain_start(&m->p, when_parse, false, m->a);
 	for (const struct foreign_rule *r = m->from->rules; r->key && !m->fault; r++) {
 		const json_t *v = json_object_get(m->o, r->key);
 
 		if (v && !json_is_null(v))
-			apply(m, r, v);
+			foreign_apply(m, r, v);
 	}
 	set_lists(m);
-	complete(m);
+	foreign_complete(m);
 	set_extra(m);
 }
 
@@ -499,7 +502,7 @@ bool foreign_has(const struct foreign_in *f, struct str key)
 	return f->room && f->ids[place_of(f, sum_of(key))];
 }
 
-static void remember(struct foreign_in *f, uint64_t sum)
+static void foreign_remember(struct foreign_in *f, uint64_t sum)
 {
 	size_t at = place_of(f, sum);
 
@@ -507,7 +510,7 @@ static void remember(struct foreign_in *f, uint64_t sum)
 	f->ids[at] = sum;
 }
 
-static void grow(struct foreign_in *f)
+static void foreign_grow(struct foreign_in *f)
 {
 	uint64_t *old = f->ids;
 	size_t room = f->room;
@@ -518,7 +521,7 @@ static void grow(struct foreign_in *f)
 	f->n_ids = 0;
 	for (size_t i = 0; i < room; i++)
 		if (old[i])
-			remember(f, old[i]);
+			foreign_remember(f, old[i]);
 	free(old);
 }
 
@@ -528,8 +531,8 @@ static void remember_id(struct port_in *in, struct str id)
 	struct str key = task_key(&in->piece, id);
 
 	if (f->n_ids * 4 >= f->room * 3)
-		grow(f);
-	remember(f, sum_of(key));
+		foreign_grow(f);
+	foreign_remember(f, sum_of(key));
 }
 
 /* Records that are not a person's task. NULL: a task. */
@@ -580,7 +583,7 @@ enum result foreign_found(struct port_in *in, json_t *o, size_t line)
 	m.labels = json_array();
 	m.depends = json_array();
 	m.notes = json_array();
-	map(&m);
+	foreign_map(&m);
 	if (m.fault)
 		(void)port_refuse(in, line, str_c(m.fault));
 	if (m.fault || m.bad) {

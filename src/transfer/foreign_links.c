@@ -17,7 +17,7 @@ struct checking {
 };
 
 /* Replaces another id of a task by its own. */
-static void resolve(struct checking *c, struct str *id)
+static void foreign_links_resolve(struct checking *c, struct str *id)
 {
 	const struct foreign_in *f = c->in->foreign;
 	struct str own = foreign_has(f, task_key(c->a, *id)) ? STR("") : foreign_alias(f, *id);
@@ -68,7 +68,7 @@ static bool waits_for_parent(struct checking *c, const struct task *t, struct st
 }
 
 /* The links that are lost, and the sums of the fields as the import leaves them: a later --update compares with these. */
-static void note(struct checking *c, struct task *t)
+static void foreign_links_note(struct checking *c, struct task *t)
 {
 	json_t *o = json_loadb(str_p(t->extra), t->extra.n, 0, NULL);
 	char *text;
@@ -95,15 +95,15 @@ static bool settle_blocked(struct checking *c, struct task *t)
 	return t->status == BLOCKED;
 }
 
-static void check(struct checking *c, struct task *t)
+static void foreign_links_check(struct checking *c, struct task *t)
 {
 	size_t kept = 0;
 
 	c->lost = json_array();
 	if (t->parent.n)
-		resolve(c, &t->parent);
+		foreign_links_resolve(c, &t->parent);
 	for (size_t i = 0; i < t->depends.n; i++)
-		resolve(c, &t->depends.v[i]);
+		foreign_links_resolve(c, &t->depends.v[i]);
 	for (size_t i = 0; i < t->depends.n && c->code == SUCCESS; i++)
 		if (!waits_for_parent(c, t, t->depends.v[i]) &&
 		    leads_somewhere(c, t, t->depends.v[i], "depends on"))
@@ -113,11 +113,11 @@ static void check(struct checking *c, struct task *t)
 	    !leads_somewhere(c, t, t->parent, "is a sub-task of"))
 		t->parent = STR("");
 	if (settle_blocked(c, t) || json_array_size(c->lost))
-		note(c, t);
+		foreign_links_note(c, t);
 	json_decref(c->lost);
 }
 
-static void count(struct port_in *in, const struct task *t)
+static void foreign_links_count(struct port_in *in, const struct task *t)
 {
 	struct foreign_in *f = in->foreign;
 	struct task *copy;
@@ -150,8 +150,8 @@ enum result foreign_links(struct port_in *in, struct spool *to, bool strict,
 	spool_rewind(in->spool);
 	while (!r && c.code == SUCCESS && !(r = spool_next(in->spool, &p, &a))) {
 		c.where = p.where;
-		check(&c, &p.task);
-		count(in, &p.task);
+		foreign_links_check(&c, &p.task);
+		foreign_links_count(in, &p.task);
 		if (c.code == SUCCESS)
 			r = spool_add(to, &p);
 		arena_free(&a);

@@ -39,7 +39,8 @@ static struct str number_text(const json_t *v, struct arena *a)
 	return json_text(v);
 }
 
-static json_t *absolute(const json_t *links, struct str parent, struct str before, struct arena *a)
+static json_t *foreign_master_absolute(const json_t *links, struct str parent, struct str before,
+				       struct arena *a)
 {
 	json_t *out = json_array();
 
@@ -80,9 +81,9 @@ static enum result take_task(struct nest *n, const json_t *task, struct str pare
 		      : arena_printf(n->a, "%.*s%.*s", STRF(n->before), STRF(own));
 	if (own.n)
 		json_object_set_new(o, "id", json_str(id));
-	json_object_set_new(
-		o, "dependencies",
-		absolute(json_object_get(task, "dependencies"), parent, n->before, n->a));
+	json_object_set_new(o, "dependencies",
+			    foreign_master_absolute(json_object_get(task, "dependencies"), parent,
+						    n->before, n->a));
 	json_object_del(o, "subtasks");
 	if (parent.n)
 		json_object_set_new(o, "parent", json_str(parent));

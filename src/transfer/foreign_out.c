@@ -191,7 +191,7 @@ static void add_json(struct buf *out, json_t *v, size_t flags)
 }
 
 /* beads has numbers as priorities. */
-static void number(json_t *record, const char *key)
+static void foreign_out_number(json_t *record, const char *key)
 {
 	int64_t n;
 
@@ -204,7 +204,7 @@ static void add_lines(struct foreign_out *o, struct buf *out)
 	for (size_t i = 0; i < o->n; i++) {
 		json_t *record = foreign_record(o, &o->tasks[i]);
 
-		number(record, "priority");
+		foreign_out_number(record, "priority");
 		add_json(out, record, JSON_COMPACT);
 		buf_addc(out, '\n');
 	}

@@ -136,7 +136,7 @@ static bool is_date(struct str s)
 	return s.n == strlen("2026-11-16");
 }
 
-static void append(json_t *o, const char *key, struct str s)
+static void foreign_read_append(json_t *o, const char *key, struct str s)
 {
 	json_t *list = json_object_get(o, key);
 
@@ -165,9 +165,9 @@ static bool take_pair(json_t *o, struct str word)
 static void take_word(json_t *o, struct buf *title, struct str word)
 {
 	if (word.n > 1 && word.p[0] == '+')
-		append(o, "project", str_n(word.p + 1, word.n - 1));
+		foreign_read_append(o, "project", str_n(word.p + 1, word.n - 1));
 	else if (word.n > 1 && word.p[0] == '@')
-		append(o, "context", str_n(word.p + 1, word.n - 1));
+		foreign_read_append(o, "context", str_n(word.p + 1, word.n - 1));
 	else if (!take_pair(o, word))
 		buf_addf(title, "%s%.*s", title->n ? " " : "", STRF(word));
 }

@@ -38,7 +38,7 @@ struct foreign_task *foreign_out_find(const struct foreign_out *o, struct str id
 }
 
 /* 20261116T103000Z, as Taskwarrior has it. */
-static struct str compact(struct str iso, struct arena *a)
+static struct str foreign_record_compact(struct str iso, struct arena *a)
 {
 	return arena_printf(a, "%.4s%.2s%.2sT%.2s%.2s%.2sZ", iso.p, iso.p + 5, iso.p + 8,
 			    iso.p + 11, iso.p + 14, iso.p + 17);
@@ -53,7 +53,7 @@ static struct str time_text(const struct foreign_out *o, int64_t ms, bool date, 
 	    when_parse(when_date_iso(a, ms), &midnight))
 		iso = when_text(a, midnight); /* a day begins with the local one */
 	if (!strcmp(o->to->name, "taskwarrior"))
-		return compact(iso, a);
+		return foreign_record_compact(iso, a);
 	if (date)
 		return str_n(iso.p, strlen("2026-11-16"));
 	if (!strcmp(o->to->name, "backlog"))
@@ -101,8 +101,8 @@ static const char *word_back(const struct foreign *f, const char *key, const cha
 	return highest ? highest : ready;
 }
 
-static json_t *links(struct foreign_out *o, const struct task *t, bool typed,
-		     const struct foreign_task *self)
+static json_t *foreign_record_links(struct foreign_out *o, const struct task *t, bool typed,
+				    const struct foreign_task *self)
 {
 	json_t *list = json_array();
 
@@ -137,8 +137,8 @@ static bool takes_rest(const struct foreign *f, const struct foreign_rule *rule)
 }
 
 /* Labels that begin with the rule's text, without it. */
-static json_t *labels(const struct foreign *f, const struct task *t,
-		      const struct foreign_rule *rule)
+static json_t *foreign_record_labels(const struct foreign *f, const struct task *t,
+				     const struct foreign_rule *rule)
 {
 	json_t *list = json_array();
 	bool rest = takes_rest(f, rule);
@@ -156,7 +156,8 @@ static json_t *labels(const struct foreign *f, const struct task *t,
 }
 
 /* names: the keys for text, author and time, with commas. */
-static json_t *notes(struct foreign_out *o, const struct foreign_task *t, const char *names)
+static json_t *foreign_record_notes(struct foreign_out *o, const struct foreign_task *t,
+				    const char *names)
 {
 	struct str rest = str_c(names);
 	const char *text = arena_cstr(&o->arena, str_cut(&rest, ',')),
@@ -179,7 +180,8 @@ static json_t *notes(struct foreign_out *o, const struct foreign_task *t, const 
 	return list;
 }
 
-static json_t *worded(struct foreign_out *o, const struct foreign_rule *r, const struct task *t)
+static json_t *foreign_record_worded(struct foreign_out *o, const struct foreign_rule *r,
+				     const struct task *t)
 {
 	json_t *v = field_value(o, t, r->to);
 	const char *word = v ? word_back(o->to, r->key, json_string_value(v)) : NULL;
@@ -197,15 +199,15 @@ static json_t *value_for(struct foreign_out *o, const struct foreign_rule *r,
 	case TAKE:
 		return !strcmp(r->to, "id") ? json_str(t->theirs) : field_value(o, task, r->to);
 	case WORDS:
-		return worded(o, r, task);
+		return foreign_record_worded(o, r, task);
 	case LINK:
-		return links(o, task, !strcmp(r->to, "blocks"), t);
+		return foreign_record_links(o, task, !strcmp(r->to, "blocks"), t);
 	case INSIDE:
 		return t->inside ? json_str(t->inside->theirs) : NULL;
 	case LABEL:
-		return labels(o->to, task, r);
+		return foreign_record_labels(o->to, task, r);
 	case NOTES:
-		return notes(o, t, r->to);
+		return foreign_record_notes(o, t, r->to);
 	case SECTION: /* stays in the description */
 	case ALIAS:
 	case DROP:

@@ -16,7 +16,8 @@ const struct foreign *foreign_find(struct str name)
 }
 
 /* `place` below the folder; if the folder is itself the first part of it, the rest. NULL: not there. */
-static const char *below(const struct foreign *f, const char *folder, struct arena *a)
+static const char *foreign_sources_below(const struct foreign *f, const char *folder,
+					 struct arena *a)
 {
 	struct str rest = str_c(f->place), first = str_cut(&rest, '/');
 	const char *path = fs_join(a, str_c(folder), str_c(f->place)), *real;
@@ -32,7 +33,7 @@ static const char *below(const struct foreign *f, const char *folder, struct are
 
 const char *foreign_path(const struct foreign *f, const char *path, struct arena *a)
 {
-	const char *found = f->place && fs_is_dir(path) ? below(f, path, a) : NULL;
+	const char *found = f->place && fs_is_dir(path) ? foreign_sources_below(f, path, a) : NULL;
 
 	return found ? found : path;
 }

@@ -15,7 +15,7 @@ static bool is_compact(struct str s)
 	return true;
 }
 
-static struct str spread(struct str s, struct arena *a)
+static struct str foreign_when_spread(struct str s, struct arena *a)
 {
 	return arena_printf(a, "%.4s-%.2s-%.2sT%.2s:%.2s:%.2sZ", s.p, s.p + 4, s.p + 6, s.p + 9,
 			    s.p + 11, s.p + 13);
@@ -55,7 +55,7 @@ struct str foreign_when(struct str text, bool utc, struct arena *a)
 	struct str s = str_trim(text), jira;
 
 	if (is_compact(s))
-		return spread(s, a);
+		return foreign_when_spread(s, a);
 	jira = from_jira(s, a);
 	if (jira.n)
 		return jira;

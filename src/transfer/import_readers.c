@@ -14,7 +14,7 @@ struct row {
 	size_t line; /* the line on which it begins */
 };
 
-static int get(struct port_in *in)
+static int csv_source_get(struct port_in *in)
 {
 	int c = getc_unlocked(in->file);
 
@@ -27,12 +27,12 @@ static int get(struct port_in *in)
 static int get_quoted(struct port_in *in, struct buf *cell)
 {
 	for (;;) {
-		int c = get(in);
+		int c = csv_source_get(in);
 
 		if (c == EOF)
 			return -2;
 		if (c == '"') {
-			c = get(in);
+			c = csv_source_get(in);
 			if (c != '"')
 				return c;
 		}
@@ -44,7 +44,7 @@ static int get_plain(struct port_in *in, int c, struct buf *cell)
 {
 	while (c != EOF && c != ',' && c != '\n' && c != '\r') {
 		buf_addc(cell, (char)c);
-		c = get(in);
+		c = csv_source_get(in);
 	}
 	return c;
 }
@@ -69,12 +69,12 @@ static int get_row(struct port_in *in, struct row *row, const char **why)
 	*why = NULL;
 	do {
 		cell.n = 0;
-		c = get(in);
+		c = csv_source_get(in);
 		if (c == EOF && !row->cells.n)
 			break;
 		c = c == '"' ? get_quoted(in, &cell) : get_plain(in, c, &cell);
 		if (c == '\r')
-			c = get(in);
+			c = csv_source_get(in);
 		if (c != EOF && c != ',' && c != '\n')
 			*why = c == -2 ? "this row has a quote that does not end"
 				       : "a comma or the end of the row must follow a cell";

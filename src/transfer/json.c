@@ -13,7 +13,7 @@ static bool is_space(int c)
 	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-static int get(struct port_in *in)
+static int json_source_get(struct port_in *in)
 {
 	int c = getc_unlocked(in->file);
 
@@ -24,10 +24,10 @@ static int get(struct port_in *in)
 /* The next character that is not white space. */
 static int get_next(struct port_in *in)
 {
-	int c = get(in);
+	int c = json_source_get(in);
 
 	while (is_space(c))
-		c = get(in);
+		c = json_source_get(in);
 	return c;
 }
 
@@ -39,7 +39,7 @@ static bool get_object(struct port_in *in, struct buf *out)
 	size_t depth = 1, n = 1;
 
 	while (depth && !out->full) {
-		int c = get(in);
+		int c = json_source_get(in);
 
 		if (c == EOF)
 			return false;
@@ -115,7 +115,7 @@ enum result port_read_json(struct port_in *in)
 	int c = get_next(in);
 	bool array, more = false;
 
-	if (c == 0xef && get(in) == 0xbb && get(in) == 0xbf)
+	if (c == 0xef && json_source_get(in) == 0xbb && json_source_get(in) == 0xbf)
 		c = get_next(in);
 	array = c == '[';
 	if (array)

@@ -44,8 +44,8 @@ static int write_line(struct salvage *s, const json_t *o)
 	return r;
 }
 
-static int keep(void *ctx, const char *what, struct str name, const char *why,
-		const struct mend_part *parts, size_t n)
+static int salvage_keep(void *ctx, const char *what, struct str name, const char *why,
+			const struct mend_part *parts, size_t n)
 {
 	struct salvage *s = ctx;
 	json_t *o;
@@ -65,7 +65,7 @@ static int keep(void *ctx, const char *what, struct str name, const char *why,
 	return r;
 }
 
-static int settle(void *ctx)
+static int salvage_settle(void *ctx)
 {
 	struct salvage *s = ctx;
 
@@ -83,7 +83,7 @@ void salvage_init(struct salvage *s, struct str path, struct arena *a)
 
 struct mend_sink salvage_sink(struct salvage *s)
 {
-	return (struct mend_sink){ .keep = keep, .settle = settle, .ctx = s };
+	return (struct mend_sink){ .keep = salvage_keep, .settle = salvage_settle, .ctx = s };
 }
 
 void salvage_close(struct salvage *s)

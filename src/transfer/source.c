@@ -31,7 +31,7 @@ static int await_writer(int fd, int *first)
 	return -ETIMEDOUT;
 }
 
-static int check(int fd, int *first)
+static int source_check(int fd, int *first)
 {
 	struct stat st;
 
@@ -57,7 +57,7 @@ FILE *source_open(const char *path, int *r)
 		*r = -errno;
 		return NULL;
 	}
-	*r = check(fd, &first);
+	*r = source_check(fd, &first);
 	if (!*r && fcntl(fd, F_SETFL, O_RDONLY))
 		*r = -errno;
 	if (!*r && !(f = fdopen(fd, "r")))
