@@ -31,7 +31,7 @@ struct screen {
 
 static volatile sig_atomic_t told_to_stop;
 static struct screen screen;
-static const char *seats;
+static const char *mcp_sessions;
 static int agents;
 static int64_t began_ms;
 
@@ -101,13 +101,13 @@ static void bar(const char *full, int n)
 		fputs(full, stdout);
 }
 
-static void who_sits(int seat, char *name, int size)
+static void who_sits(int mcp_session, char *name, int size)
 {
 	char path[4096];
 	FILE *in;
 
 	name[0] = '\0';
-	snprintf(path, sizeof(path), "%s/%d", seats, seat);
+	snprintf(path, sizeof(path), "%s/%d", mcp_sessions, mcp_session);
 	in = fopen(path, "re");
 	if (!in)
 		return;
@@ -167,12 +167,12 @@ static void draw_task(const json_t *task)
 		       json_string_value(json_object_get(task, "title")));
 }
 
-static void draw_agent(const json_t *overview, int seat)
+static void draw_agent(const json_t *overview, int mcp_session)
 {
 	char name[64];
 	const json_t *task;
 
-	who_sits(seat, name, sizeof(name));
+	who_sits(mcp_session, name, sizeof(name));
 	if (!strncmp(name, "killed ", 7)) {
 		task = held_by(overview, name + 7);
 		printf("  %s%-12s%s ", paint(RED), name + 7, paint(PLAIN));
@@ -204,8 +204,8 @@ static int orphans(const json_t *overview)
 		bool sits = false;
 		char name[64];
 
-		for (int seat = 1; seat <= agents && !sits; seat++) {
-			who_sits(seat, name, sizeof(name));
+		for (int mcp_session = 1; mcp_session <= agents && !sits; mcp_session++) {
+			who_sits(mcp_session, name, sizeof(name));
 			sits = holder && !strcmp(name, holder);
 		}
 		n += !sits;
@@ -273,8 +273,8 @@ static void draw_frame(const json_t *overview)
 	printf("  %spawl%s  %d agents, one queue%s  %.1f s%s", paint(BOLD), paint(PLAIN), agents,
 	       paint(DIM), (double)(wall_ms() - began_ms) / 1000, paint(PLAIN));
 	end_line();
-	for (int seat = 1; seat <= fit; seat++)
-		draw_agent(overview, seat);
+	for (int mcp_session = 1; mcp_session <= fit; mcp_session++)
+		draw_agent(overview, mcp_session);
 	draw_progress(overview);
 	fflush(stdout);
 }
@@ -339,7 +339,7 @@ int main(int argc, char **argv)
 		fputs("usage: view SEATS AGENTS BEGAN\n", stderr);
 		return 2;
 	}
-	seats = argv[1];
+	mcp_sessions = argv[1];
 	agents = (int)strtol(argv[2], NULL, 10);
 	began_ms = strtoll(argv[3], NULL, 10) / 1000;
 	setlocale(LC_CTYPE, "");

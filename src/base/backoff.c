@@ -21,7 +21,7 @@ static int64_t pause_after(const struct backoff *b)
 }
 
 /* Between 75 % and 125 % of `ms`. */
-static int64_t jittered(int64_t ms)
+static int64_t backoff_jittered(int64_t ms)
 {
 	return ms - ms / 4 + random_below((uint32_t)(ms / 4 * 2) + 1);
 }
@@ -33,6 +33,6 @@ int64_t backoff_next(struct backoff *b, int64_t now)
 	b->made++;
 	if (left <= 0 || (b->attempts > 0 && b->made >= b->attempts))
 		return -1;
-	ms = jittered(pause_after(b));
+	ms = backoff_jittered(pause_after(b));
 	return ms < left ? ms : left;
 }

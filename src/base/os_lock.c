@@ -36,7 +36,7 @@ static int try_lock(int fd)
 static int lock_polling(int fd, int64_t deadline)
 {
 	const int64_t longest = 5000000;
-	int64_t nap = 100000;
+	int64_t pause = 100000;
 
 	for (;;) {
 		int64_t left = deadline - os_monotonic_ns();
@@ -47,9 +47,9 @@ static int lock_polling(int fd, int64_t deadline)
 			return r;
 		if (left <= 0)
 			return -ETIMEDOUT;
-		ts = to_timespec(nap < left ? nap : left);
+		ts = to_timespec(pause < left ? pause : left);
 		nanosleep(&ts, NULL);
-		nap = nap * 2 < longest ? nap * 2 : longest;
+		pause = pause * 2 < longest ? pause * 2 : longest;
 	}
 }
 

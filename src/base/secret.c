@@ -19,7 +19,7 @@ struct str token_make(struct arena *a)
 			    hex + 20);
 }
 
-static struct str base64url(struct arena *a, const unsigned char bytes[32])
+static struct str secret_base64url(struct arena *a, const unsigned char bytes[32])
 {
 	char *text = arena_alloc(a, SECRET_LEN + 1);
 
@@ -34,7 +34,7 @@ struct str secret_make(struct arena *a)
 	struct str text;
 
 	randombytes_buf(bytes, sizeof(bytes));
-	text = base64url(a, bytes);
+	text = secret_base64url(a, bytes);
 	sodium_memzero(bytes, sizeof(bytes));
 	return text;
 }
@@ -47,7 +47,7 @@ struct str secret_sign(struct arena *a, struct str key, struct str text)
 	crypto_auth_hmacsha256_init(&state, (const unsigned char *)str_p(key), key.n);
 	crypto_auth_hmacsha256_update(&state, (const unsigned char *)str_p(text), text.n);
 	crypto_auth_hmacsha256_final(&state, mac);
-	return base64url(a, mac);
+	return secret_base64url(a, mac);
 }
 
 static bool is_hex(char c)

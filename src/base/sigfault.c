@@ -70,7 +70,7 @@ static void on_bus(int number, siginfo_t *info, void *context)
 	errno = err;
 }
 
-static void install(void)
+static void sigbus_install(void)
 {
 	struct sigaction sa = { .sa_sigaction = on_bus, .sa_flags = SA_SIGINFO | SA_ONSTACK };
 
@@ -80,7 +80,7 @@ static void install(void)
 }
 
 /* If the library is unloaded, its handler must not stay installed. */
-__attribute__((destructor)) static void restore(void)
+__attribute__((destructor)) static void sigbus_restore(void)
 {
 	struct sigaction now;
 
@@ -102,7 +102,7 @@ struct bus *bus_guard(void *at, size_t n)
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct bus *b;
 
-	pthread_once(&once, install);
+	pthread_once(&once, sigbus_install);
 	pthread_mutex_lock(&changing);
 	b = place_for((uintptr_t)at);
 	if (!b)

@@ -6,8 +6,8 @@
  *
  * A SIGBUS outside all guarded ranges goes to the handler that the program had before.
  */
-#ifndef BASE_BUS_H
-#define BASE_BUS_H
+#ifndef BASE_SIGFAULT_H
+#define BASE_SIGFAULT_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -102,7 +102,7 @@ bool text_valid(struct str s)
  * Characters that could deceive a reader: controls, changes of direction, invisible ones. U+200C
  * and U+200D stay because Persian and emoji need them; so do U+FE00 to U+FE0F.
  */
-static bool deceives(uint32_t c)
+static bool text_deceives(uint32_t c)
 {
 	static const struct range table[] = {
 		{ 0x0000, 0x001f },   /* C0 */
@@ -150,7 +150,7 @@ void text_visible(struct buf *b, struct str s, bool lines)
 		if (!n) {
 			buf_addf(b, "\\x%02x", (uint8_t)s.p[0]);
 			n = 1;
-		} else if ((lines && (c == '\n' || c == '\t')) || !deceives(c)) {
+		} else if ((lines && (c == '\n' || c == '\t')) || !text_deceives(c)) {
 			buf_add(b, s.p, n);
 		} else {
 			buf_addf(b, c < 0x80 ? "\\x%02x" : "\\u{%x}", c);
@@ -247,7 +247,7 @@ static size_t least_of(size_t a, size_t b)
 
 /* Edits between two words (Damerau-Levenshtein): a letter added, missing or wrong, or two
  * swapped. */
-static size_t distance(struct str a, struct str b)
+static size_t text_distance(struct str a, struct str b)
 {
 	size_t rows[3][WORD_MAX + 1];
 	size_t *before = rows[0], *last = rows[1], *now = rows[2];
@@ -283,7 +283,7 @@ static size_t how_far(struct str word, struct str candidate)
 		return SIZE_MAX;
 	if (word.n > 1 && candidate.n >= word.n && str_eq_nocase(word, str_n(candidate.p, word.n)))
 		return 0;
-	far = distance(word, candidate);
+	far = text_distance(word, candidate);
 	return far <= 2 && far <= longer / 2 ? far : SIZE_MAX;
 }
 

@@ -11,7 +11,7 @@
 #define SAFE_MAX (SIZE_MAX / 4)
 
 /* The length of a colour at the start of `s`: ESC [ 1 ; 31 m; 0: there is none. */
-static size_t colour(struct str s)
+static size_t tty_colour(struct str s)
 {
 	size_t n = 2;
 
@@ -38,7 +38,7 @@ static void add_plain(struct buf *b, struct str s)
 static void add_painted(struct buf *b, struct str s)
 {
 	while (s.n) {
-		size_t n = colour(s);
+		size_t n = tty_colour(s);
 
 		if (n) {
 			buf_add(b, s.p, n);

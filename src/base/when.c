@@ -18,7 +18,7 @@ static bool take_char(struct str *s, char c)
 	return true;
 }
 
-static bool is_digit(struct str s)
+static bool starts_with_digit(struct str s)
 {
 	return s.n && s.p[0] >= '0' && s.p[0] <= '9';
 }
@@ -29,7 +29,7 @@ static bool take_number(struct str *s, int digits, int *out)
 	int v = 0;
 
 	for (; digits; digits--) {
-		if (!is_digit(*s))
+		if (!starts_with_digit(*s))
 			return false;
 		v = v * 10 + (*s->p++ - '0');
 		s->n--;
@@ -44,9 +44,9 @@ static bool take_fraction(struct str *s, int64_t *nano)
 	int64_t unit = 1000000000;
 
 	*nano = 0;
-	if (!is_digit(*s))
+	if (!starts_with_digit(*s))
 		return false;
-	while (is_digit(*s)) {
+	while (starts_with_digit(*s)) {
 		unit /= 10;
 		if (!unit)
 			return false;
@@ -297,9 +297,9 @@ static bool take_unit(struct str *s, int64_t *unit)
 static bool take_decimal(struct str *s, int64_t *whole, int64_t *nano)
 {
 	*whole = *nano = 0;
-	if (!is_digit(*s))
+	if (!starts_with_digit(*s))
 		return false;
-	while (is_digit(*s)) {
+	while (starts_with_digit(*s)) {
 		*whole = *whole * 10 + (*s->p++ - '0');
 		s->n--;
 		if (*whole > DURATION_MAX)

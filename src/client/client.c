@@ -41,7 +41,7 @@ static const struct settings_value *agent_setting(const struct client *c)
 	if (!from_file(set->origin, c->conn.settings.queue_file))
 		return set;
 	if (t.state == TRUST_SAID)
-		client_judge(c, &t);
+		client_check_trust(c, &t);
 	return t.state == TRUST_GIVEN ? set : &c->conn.settings.own_agent;
 }
 
@@ -220,11 +220,11 @@ static struct str config_uri(const struct client *c)
 
 static void client_decide(const struct client *c, struct str uri, struct trust *t)
 {
-	trust_judge(t, &c->conn.place, &c->conn.settings, uri, c->conn.config.opt.dir, c->arena);
+	trust_decide(t, &c->conn.place, &c->conn.settings, uri, c->conn.config.opt.dir, c->arena);
 	t->agent = c->self.for_agent;
 }
 
-void client_judge(const struct client *c, struct trust *t)
+void client_check_trust(const struct client *c, struct trust *t)
 {
 	client_decide(c, config_uri(c), t);
 }
@@ -238,7 +238,7 @@ static bool store_said(const struct client *c)
 	       (v->value.n && !from_file(v->origin, c->conn.settings.queue_file));
 }
 
-static void judge_store(struct client *c)
+static void decide_store(struct client *c)
 {
 	if (!store_said(c))
 		client_decide(c, c->conn.config.uri, &c->conn.trust);
@@ -258,7 +258,7 @@ static const struct settings_value *queue_setting(const struct client *c)
 		return set;
 	if (c->conn.trust.state != TRUST_SAID)
 		return c->conn.trust.state == TRUST_MISSING ? &c->conn.settings.own_queue : set;
-	client_judge(c, &t);
+	client_check_trust(c, &t);
 	if (t.state == TRUST_GIVEN ||
 	    (t.state != TRUST_MISSING && str_eq(t.uri, c->conn.config.uri)))
 		return set;
@@ -416,7 +416,7 @@ enum result client_init(struct client *c, const struct client_options *said, str
 	if (r == SUCCESS)
 		r = find_store(c, ans);
 	if (r == SUCCESS) {
-		judge_store(c);
+		decide_store(c);
 		r = find_queue(c, ans);
 	}
 	if (r == SUCCESS)
@@ -485,8 +485,8 @@ static struct queue_config client_configure(struct client *c)
 	config.alone = str_is(settings_text(s, "combine"), "off");
 	config.pass = client_pass;
 	config.pass_ctx = c;
-	config.look = (struct backoff){ .base_ms = settings_number(s, "poll.base_delay"),
-					.max_ms = settings_number(s, "poll.max_delay") };
+	config.poll_pause = (struct backoff){ .base_ms = settings_number(s, "poll.base_delay"),
+					      .max_ms = settings_number(s, "poll.max_delay") };
 	settings_policy(s, &config.policy);
 	config.policy.claim_creates = client_in_files(c);
 	return config;

@@ -88,7 +88,7 @@ struct client_health {
 enum result client_init(struct client *c, const struct client_options *said, struct answer *ans,
 			struct arena *a);
 /* Judges the queue's own config, even if the command line or the environment names another store. */
-void client_judge(const struct client *c, struct trust *t);
+void client_check_trust(const struct client *c, struct trust *t);
 /* Opens the queue, or opens it again if it was open in a lesser mode. MISCONFIGURED if the config needs trust, or if
  * there is no queue. With STORE_CREATE it makes .pawl in place.init_dir instead. */
 enum result client_open(struct client *c, enum store_mode mode, struct answer *ans);

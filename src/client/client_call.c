@@ -240,7 +240,7 @@ struct granted {
 	struct pending pending;
 };
 
-static void postpone(struct client *c, const struct keys *k)
+static void client_call_postpone(struct client *c, const struct keys *k)
 {
 	struct granted *g = mem_alloc(sizeof(*g));
 
@@ -285,7 +285,7 @@ static void settle_taken(struct client *c, const struct request *rq, struct keys
 		r = keyring_keep(&c->keyring, &k->pending, task->id, lock->fence);
 	} else {
 		if (k->in_flight && str_eq(lock->token, k->pending.token))
-			postpone(c, k);
+			client_call_postpone(c, k);
 		else if (k->in_flight)
 			keyring_drop(&c->keyring, &k->pending);
 		r = keyring_save(&c->keyring, task->id, lock->token, lock->fence);
@@ -399,7 +399,7 @@ static bool is_number(struct str id)
 }
 
 /* SUCCESS, NOT_FOUND, or something that says neither. */
-static enum result look_up(struct client *c, struct str id)
+static enum result find_name(struct client *c, struct str id)
 {
 	struct request rq = { .op = OP_SHOW };
 	struct answer ans = { 0 };
@@ -417,7 +417,7 @@ static struct str known_id(struct client *c, struct str id)
 	if (!is_number(id))
 		return id;
 	full = id_numbered(c->arena, id);
-	return look_up(c, id) == NOT_FOUND && look_up(c, full) == SUCCESS ? full : id;
+	return find_name(c, id) == NOT_FOUND && find_name(c, full) == SUCCESS ? full : id;
 }
 
 void client_know_ids(struct client *c, struct request *rq)

@@ -24,8 +24,8 @@ int64_t client_stale_after(const struct client *c)
 		       : STALE_MS;
 }
 
-static enum result look_at_locks(struct client *c, enum op op, struct health_facts *facts,
-				 struct answer *ans)
+static enum result check_locks(struct client *c, enum op op, struct health_facts *facts,
+			       struct answer *ans)
 {
 	struct request rq = { .op = op };
 
@@ -51,9 +51,9 @@ enum result client_health(struct client *c, struct client_health *out, struct an
 
 	*out = (struct client_health){ .facts.load_percent = load_percent() };
 	if (code == SUCCESS)
-		code = look_at_locks(c, OP_LOCKS, &out->facts, ans);
+		code = check_locks(c, OP_LOCKS, &out->facts, ans);
 	if (code == SUCCESS)
-		code = look_at_locks(c, OP_TYPED, &out->facts, ans);
+		code = check_locks(c, OP_TYPED, &out->facts, ans);
 	if (code != SUCCESS)
 		return code;
 	out->counted = queue_health(c->conn.queue, &out->health);

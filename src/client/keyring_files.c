@@ -239,16 +239,16 @@ void keyring_sweep(struct keyring *k)
 {
 	int64_t now = os_wall_ms();
 	const struct dirent *entry;
-	int looked = 0;
+	int checked = 0;
 	DIR *d = opendir(k->dir);
 
-	while (d && looked < SWEEP_MOST && (entry = readdir(d))) {
+	while (d && checked < SWEEP_MOST && (entry = readdir(d))) {
 		struct str name = str_c(entry->d_name);
 
 		if (!is_key_file(name))
 			continue;
 		sweep_one(k, fs_join(k->arena, str_c(k->dir), name), now);
-		looked++;
+		checked++;
 	}
 	if (d)
 		closedir(d);

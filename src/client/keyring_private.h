@@ -1,6 +1,6 @@
 /* Shared by the parts of the keyring. */
-#ifndef CLIENT_KEYRING_PART_H
-#define CLIENT_KEYRING_PART_H
+#ifndef CLIENT_KEYRING_PRIVATE_H
+#define CLIENT_KEYRING_PRIVATE_H
 
 #include "base/buf.h"
 #include "client/keyring.h"

@@ -9,7 +9,7 @@
 #include "base/secret.h"
 
 #define TOKEN_MAX 1024
-#define FILE_MAX 8192
+#define LOGIN_FILE_MAX 8192
 #define INSECURE "insecure\n" /* the last line of a saved token */
 
 bool login_valid(struct str token)
@@ -61,7 +61,7 @@ static enum result client_login_saved(struct str origin, struct str *token, bool
 {
 	char *path = login_file(origin, a);
 	struct str text, first, second;
-	int r = path ? fs_read_private(a, path, FILE_MAX, &text) : -ENOENT;
+	int r = path ? fs_read_private(a, path, LOGIN_FILE_MAX, &text) : -ENOENT;
 
 	if (r == -ENOENT || r == -ENOTDIR)
 		return SUCCESS;
@@ -87,7 +87,7 @@ static enum result from_file(const char *path, struct str *token, struct answer 
 			     struct arena *a)
 {
 	struct str text;
-	int r = fs_read(a, path, FILE_MAX, &text);
+	int r = fs_read(a, path, LOGIN_FILE_MAX, &text);
 
 	if (r)
 		return client_login_fail(

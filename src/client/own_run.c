@@ -26,7 +26,7 @@ struct search {
 	bool found;
 };
 
-static void look_at(void *ctx, const struct key_file *f)
+static void check_one(void *ctx, const struct key_file *f)
 {
 	struct search *s = ctx;
 
@@ -40,7 +40,7 @@ static bool has_tokens(const struct keyring *k, struct str run)
 	struct search s = { .run = run };
 
 	ring.arena = &scratch;
-	(void)keyring_each(&ring, look_at, &s);
+	(void)keyring_each(&ring, check_one, &s);
 	arena_free(&scratch);
 	return s.found;
 }

@@ -105,7 +105,7 @@ static void find_git(struct git *g, const char *dir, struct arena *a)
 
 /* Does the folder look like a bare repository? Git would stop its search there, and a clone can contain such a
  * folder. */
-static bool looks_bare(struct str dir, struct arena *a)
+static bool is_bare(struct str dir, struct arena *a)
 {
 	struct stat st;
 
@@ -127,7 +127,7 @@ bool place_git_dir(const char *dir, char **git, struct arena *a)
 			*git = common ? common : own ? fs_real(a, own) : NULL;
 			return *git != NULL;
 		}
-		if (looks_bare(up, a))
+		if (is_bare(up, a))
 			return false;
 		if (up.n <= 1)
 			return true;
@@ -137,7 +137,7 @@ bool place_git_dir(const char *dir, char **git, struct arena *a)
 /* --- the queue ----------------------------------------------------------------------------- */
 
 /* 1: .pawl exists; 0: it does not; < 0: .pawl is not a folder. */
-static int look_for_queue(const char *path, struct answer *ans, struct arena *a)
+static int find_queue_above(const char *path, struct answer *ans, struct arena *a)
 {
 	struct stat st;
 	struct str what;
@@ -164,7 +164,7 @@ static enum result find_queue(struct place *p, const char *dir, struct answer *a
 
 	for (;;) {
 		char *path = fs_join(a, up, STR(".pawl"));
-		int found = look_for_queue(path, ans, a);
+		int found = find_queue_above(path, ans, a);
 
 		if (found < 0)
 			return ans->code;
@@ -180,7 +180,7 @@ static enum result find_queue(struct place *p, const char *dir, struct answer *a
 }
 
 /* The folder in the main worktree that corresponds to `dir`. */
-static char *counterpart(const struct git *g, const char *dir, struct arena *a)
+static char *place_counterpart(const struct git *g, const char *dir, struct arena *a)
 {
 	struct str rest = str_c(dir + strlen(g->root));
 
@@ -211,7 +211,7 @@ enum result place_find_from(struct place *p, const char *dir, struct answer *ans
 
 	*p = (struct place){ 0 };
 	find_git(&g, dir, a);
-	r = find_queue(p, g.main ? counterpart(&g, dir, a) : dir, ans, a);
+	r = find_queue(p, g.main ? place_counterpart(&g, dir, a) : dir, ans, a);
 	if (r != SUCCESS)
 		return r;
 	p->linked = g.linked;

@@ -65,7 +65,7 @@ static size_t folder_at(const struct folders *f, struct str text)
 	return best;
 }
 
-static struct str redact(const struct folders *f, struct str text, struct arena *a)
+static struct str redact_run(const struct folders *f, struct str text, struct arena *a)
 {
 	char *out = arena_alloc(a, text.n + 1);
 	size_t n = 0;
@@ -91,7 +91,7 @@ struct str redact_text(const struct client *c, enum role role, struct str text, 
 	if (role == ROLE_NONE || role == ROLE_ADMIN || !text.n || !memchr(text.p, '/', text.n))
 		return text;
 	f = folders_of(c);
-	return redact(&f, text, a);
+	return redact_run(&f, text, a);
 }
 
 struct str redact_store(const struct client *c, struct arena *a)

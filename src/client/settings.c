@@ -512,7 +512,7 @@ static enum result draft_fits(const struct draft *d, struct answer *ans, struct 
 	return draft_check(d, &s, ans, a);
 }
 
-static enum result unwritable(const char *file, int r, struct answer *ans, struct arena *a)
+static enum result settings_unwritable(const char *file, int r, struct answer *ans, struct arena *a)
 {
 	ans->applied = 'n';
 	return answer_fail(ans, API_ERROR,
@@ -548,7 +548,7 @@ static enum result write_file(const struct settings *s, const char *file, struct
 	else
 		r = 0;
 	buf_free(&b);
-	return code == SUCCESS && r ? unwritable(file, r, ans, a) : code;
+	return code == SUCCESS && r ? settings_unwritable(file, r, ans, a) : code;
 }
 
 enum result settings_write(const char *file, struct str name, const struct str *value,
@@ -569,7 +569,7 @@ static bool says_where(const struct setting *set)
 }
 
 /* Removes these settings from the text, and lists the removed ones in *gone. */
-static struct str emptied(struct str text, struct strs *gone, struct arena *a)
+static struct str settings_emptied(struct str text, struct strs *gone, struct arena *a)
 {
 	for (const struct setting *set = settings_list; set->name; set++) {
 		struct buf b = BUF_MAX(FILE_MAX);
@@ -592,7 +592,7 @@ enum result settings_reset(const char *file, struct strs *gone, struct answer *a
 	*gone = (struct strs){ 0 };
 	if (r && r != -ENOENT)
 		return settings_unreadable(file, r, ans, a);
-	text = emptied(text, gone, a);
+	text = settings_emptied(text, gone, a);
 	r = gone->n ? replace_file(file, text, a) : 0;
-	return r ? unwritable(file, r, ans, a) : SUCCESS;
+	return r ? settings_unwritable(file, r, ans, a) : SUCCESS;
 }

@@ -83,8 +83,8 @@ static void add_names(struct trust *t, const struct settings *s, struct str stor
 		add_reason(t, line_of(&s->queue_name, "queue", a), STR("it names the queue"), a);
 }
 
-void trust_judge(struct trust *t, const struct place *p, const struct settings *s, struct str uri,
-		 const char *dir, struct arena *a)
+void trust_decide(struct trust *t, const struct place *p, const struct settings *s, struct str uri,
+		  const char *dir, struct arena *a)
 {
 	struct str to, store;
 	uid_t owner;

@@ -12,8 +12,8 @@
  * A store that --store, PAWL_STORE or the user's own settings name is trusted, and so is a remote in the repository's
  * own .git/config.
  */
-#ifndef CLIENT_TRUST_H
-#define CLIENT_TRUST_H
+#ifndef CLIENT_TRUST_CONFIG_H
+#define CLIENT_TRUST_CONFIG_H
 
 #include "client/place.h"
 #include "client/settings.h"
@@ -43,8 +43,8 @@ struct trust {
 
 /* Judges the queue's config. uri: its store with absolute paths, or the default store. dir: the folder in whose
  * repository a remote is looked up. */
-void trust_judge(struct trust *t, const struct place *p, const struct settings *s, struct str uri,
-		 const char *dir, struct arena *a);
+void trust_decide(struct trust *t, const struct place *p, const struct settings *s, struct str uri,
+		  const char *dir, struct arena *a);
 /* MISCONFIGURED in *ans if the store is not trusted. The message tells a person the command that gives trust; it tells an
  * agent to ask a person, and repeats nothing that the config says. */
 enum result trust_check(const struct trust *t, struct answer *ans, struct arena *a);

@@ -1,6 +1,6 @@
 /* complete: the words that can come next on a command line, from the table of commands and from the queue. */
-#ifndef CMD_COMPLETE_H
-#define CMD_COMPLETE_H
+#ifndef CMD_COMPLETION_H
+#define CMD_COMPLETION_H
 
 #include "cmd/command.h"
 

@@ -79,7 +79,7 @@ static bool is_hidden(const struct session *s, const struct setting *set,
 	if (!s->client.self.for_agent || strcmp(set->kind, "TEXT") != 0 || !file ||
 	    !str_starts(v->origin, str_c(file)))
 		return false;
-	client_judge(&s->client, &t);
+	client_check_trust(&s->client, &t);
 	return t.state == TRUST_MISSING;
 }
 
@@ -210,7 +210,7 @@ static void renew_trust(struct session *s, const struct config_args *a, const st
 
 	if (a->user || client_init(&c, &s->client.said, &ans, s->arena) != SUCCESS)
 		return;
-	client_judge(&c, &t);
+	client_check_trust(&c, &t);
 	same = before->state != TRUST_MISSING && str_eq(before->uri, t.uri);
 	if (t.state == TRUST_MISSING && trust_included(&t, before, store) &&
 	    (same || (store && str_eq(*store, c.conn.settings.queue_store.value))))
@@ -226,7 +226,7 @@ static enum result write_setting(struct session *s, const struct config_args *a,
 	struct hold hold;
 	struct str shown;
 
-	client_judge(&s->client, &before);
+	client_check_trust(&s->client, &before);
 	if (!settings_find(a->name))
 		return config_unknown(s, a->name, out);
 	if (!file)
@@ -271,7 +271,7 @@ static enum result run_reset(struct session *s, struct args *args, struct reply 
 	struct strs gone;
 	json_t *names;
 
-	client_judge(&s->client, &before);
+	client_check_trust(&s->client, &before);
 	if (!file)
 		return no_file(a, out);
 	if (hold_settings(s, a, "config reset", &hold, &ans) == SUCCESS) {

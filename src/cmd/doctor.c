@@ -30,13 +30,13 @@ static const struct param params[] = {
 #define FIND_MS 15000
 #define CLOCK_MS 5000 /* report two clocks only if they differ by more than this */
 
-static const char fixes[] = CHECK_MENDS;
+static const char fixes[] = CHECK_REPAIRS;
 
 void doctor_note(void *ctx, enum check_level level, const char *what, struct str text,
 		 struct str fix)
 {
 	static const char *const levels[] = { "ok", "note", "bad" };
-	struct exam *x = ctx;
+	struct examination *x = ctx;
 	json_t *o = json_object();
 
 	json_object_set_new(o, "check", json_string(what));
@@ -70,7 +70,7 @@ static bool in_use(const char *path)
 }
 
 /* Is it certain that no live lock belongs to the token? */
-static bool lock_is_over(struct exam *x, struct str task)
+static bool lock_is_over(struct examination *x, struct str task)
 {
 	struct request rq = { .op = OP_LOCK_STATUS };
 	struct answer ans = { 0 };
@@ -97,9 +97,9 @@ static bool take_away(const struct key_file *f)
 	return unlink(f->path) == 0;
 }
 
-static void look_at_file(void *ctx, const struct key_file *f)
+static void check_file(void *ctx, const struct key_file *f)
 {
-	struct exam *x = ctx;
+	struct examination *x = ctx;
 
 	if (f->pending) {
 		if (os_wall_ms() - f->modified < DAY_MS || in_use(f->path))
@@ -114,14 +114,14 @@ static void look_at_file(void *ctx, const struct key_file *f)
 		x->removed++;
 }
 
-static void check_state(struct exam *x)
+static void check_state(struct examination *x)
 {
 	struct arena *a = x->s->arena;
 	int r;
 
 	client_know_queue(&x->s->client);
 	x->stale = x->removed = 0;
-	r = keyring_each(&x->s->client.keyring, look_at_file, x);
+	r = keyring_each(&x->s->client.keyring, check_file, x);
 
 	if (r < 0)
 		doctor_note(x, CHECK_BAD, "state files",
@@ -139,7 +139,7 @@ static void check_state(struct exam *x)
 				a,
 				"%d stale ones: tokens of locks that have ended, or files of calls that died",
 				x->stale - x->removed),
-			STR(CHECK_MENDS "remove these files"));
+			STR(CHECK_REPAIRS "remove these files"));
 }
 
 /* --- scratch queues ------------------------------------------------------------------------------ */
@@ -158,7 +158,7 @@ static void add_name(void *ctx, struct str name)
 }
 
 /* A `pawl torture` that was killed cannot remove its queue. */
-static void check_scratch(struct exam *x)
+static void check_scratch(struct examination *x)
 {
 	const struct client *c = &x->s->client;
 	struct arena *a = x->s->arena;
@@ -188,7 +188,7 @@ static void check_scratch(struct exam *x)
 
 /* --- other checks -------------------------------------------------------------------------------- */
 
-static void check_clock(struct exam *x)
+static void check_clock(struct examination *x)
 {
 	struct arena *a = x->s->arena;
 	int64_t apart = queue_now(x->s->client.conn.queue) - os_wall_ms();
@@ -207,12 +207,12 @@ static void check_clock(struct exam *x)
 			STR("leases follow the store's time and are safe; set the machine's clock (NTP)"));
 }
 
-static void check_trust(struct exam *x)
+static void check_trust(struct examination *x)
 {
 	struct arena *a = x->s->arena;
 	struct trust t;
 
-	client_judge(&x->s->client, &t);
+	client_check_trust(&x->s->client, &t);
 	if (t.state == TRUST_INSIDE && t.config)
 		doctor_note(x, CHECK_OK, "trust",
 			    arena_printf(a, "the store is inside %s", x->s->client.conn.place.root),
@@ -236,7 +236,7 @@ static void check_trust(struct exam *x)
 }
 
 /* Does the server answer, with this token and this version? false: nothing else can be checked. */
-static bool check_server(struct exam *x)
+static bool check_server(struct examination *x)
 {
 	struct arena *a = x->s->arena;
 	struct answer ans = { 0 };
@@ -259,7 +259,7 @@ static bool check_server(struct exam *x)
 	return true;
 }
 
-static void check_queue(struct exam *x)
+static void check_queue(struct examination *x)
 {
 	struct answer ans = { 0 };
 	struct client *c = &x->s->client;
@@ -297,7 +297,7 @@ static void check_queue(struct exam *x)
 /* --- settings that are not valid ----------------------------------------------------------------- */
 
 /* "FILE:LINE: NAME = 'x': it must be …", "PAWL_NAME in the environment: …" */
-static struct str settings_fix(struct exam *x, const struct answer *ans)
+static struct str settings_fix(struct examination *x, const struct answer *ans)
 {
 	const struct settings *set = &x->s->client.conn.settings;
 	struct str rest = ans->message, variable, name;
@@ -339,11 +339,11 @@ static bool find_queue(struct client *c)
 	c->conn.config.opt.timeout_ms = FIND_MS;
 	c->self.agent = STR("pawl doctor");
 	c->self.host = os_hostname(c->arena);
-	client_judge(c, &c->conn.trust);
+	client_check_trust(c, &c->conn.trust);
 	return true;
 }
 
-static void check_despite(struct exam *x, const struct answer *ans)
+static void check_despite(struct examination *x, const struct answer *ans)
 {
 	struct client *c = &x->s->client;
 
@@ -358,7 +358,7 @@ static void check_despite(struct exam *x, const struct answer *ans)
 
 /* --- the command --------------------------------------------------------------------------------- */
 
-static void doctor_examine(struct exam *x)
+static void doctor_examine(struct examination *x)
 {
 	struct session *s = x->s;
 	struct client_options said = s->client.said;
@@ -393,7 +393,7 @@ static json_t *repairs_of(const json_t *findings)
 	return list;
 }
 
-static bool doctor_agreed(struct exam *x, bool yes)
+static bool doctor_agreed(struct examination *x, bool yes)
 {
 	struct reply preview = { 0 };
 	int said;
@@ -406,7 +406,7 @@ static bool doctor_agreed(struct exam *x, bool yes)
 	return said > 0;
 }
 
-static enum result doctor_refuse(struct exam *x, struct reply *out)
+static enum result doctor_refuse(struct examination *x, struct reply *out)
 {
 	run_fail(USAGE,
 		 arena_printf(x->s->arena,
@@ -419,7 +419,7 @@ static enum result doctor_refuse(struct exam *x, struct reply *out)
 }
 
 /* Repairs what the exam found, then examines everything again. */
-static enum result doctor_run_repair(struct exam *x, struct reply *out)
+static enum result doctor_run_repair(struct examination *x, struct reply *out)
 {
 	struct repairs did = { 0 };
 	struct answer ans = { 0 };
@@ -444,7 +444,7 @@ static enum result doctor_run_repair(struct exam *x, struct reply *out)
 static enum result doctor_run(struct session *s, struct args *args, struct reply *out)
 {
 	const struct doctor_args *a = (const struct doctor_args *)args;
-	struct exam x = { .s = s };
+	struct examination x = { .s = s };
 
 	if (a->yes && !a->fix)
 		return run_fail(USAGE, STR("--yes belongs to --fix"),

@@ -4,7 +4,7 @@
 
 #include "cmd/command.h"
 
-struct exam {
+struct examination {
 	struct session *s;
 	json_t *findings;
 	int bad;
@@ -15,10 +15,10 @@ struct exam {
 	int stale, removed;
 };
 
-void doctor_note(void *exam, enum check_level level, const char *what, struct str text,
+void doctor_note(void *examination, enum check_level level, const char *what, struct str text,
 		 struct str fix);
 /* Files that pawl wrote and did not rename before its process died. */
-void doctor_temporary(struct exam *x);
+void doctor_temporary(struct examination *x);
 
 struct repairs {
 	char *backup;

@@ -26,11 +26,11 @@
 /* Breaks the lock of a process that is certainly dead. */
 static bool break_dead(struct client *c)
 {
-	struct request look = { .op = OP_LOCK_STATUS }, rq = { .op = OP_LOCK_BREAK };
+	struct request status = { .op = OP_LOCK_STATUS }, rq = { .op = OP_LOCK_BREAK };
 	struct answer ans;
 
-	GIVE(&look, id, LOCK_ID);
-	client_call(c, &look, &ans);
+	GIVE(&status, id, LOCK_ID);
+	client_call(c, &status, &ans);
 	if (ans.code != SUCCESS || !ans.task || ans.task->lock.life != LIFE_DEAD)
 		return false;
 	GIVE(&rq, id, LOCK_ID);
@@ -82,26 +82,26 @@ static struct str saved_name(const char *backup, struct arena *a)
 
 /* --- the repair -------------------------------------------------------------------------------------------- */
 
-static enum result doctor_fix_repair(struct client *c, enum mend_step step, struct salvage *saved,
+static enum result doctor_fix_repair(struct client *c, enum repair_step step, struct salvage *saved,
 				     struct answer *ans)
 {
-	struct mend_sink sink = salvage_sink(saved);
+	struct repair_sink sink = salvage_sink(saved);
 	size_t n;
 
 	queue_patience(c->conn.queue, client_timeout(c, OP_HEAVY));
-	return queue_mend(c->conn.queue, step, &sink, c->self.agent, c->self.run, &n, ans,
-			  c->arena);
+	return queue_repair(c->conn.queue, step, &sink, c->self.agent, c->self.run, &n, ans,
+			    c->arena);
 }
 
-static enum result mend_locked(struct client *c, const char *backup, struct salvage *saved,
-			       struct answer *ans)
+static enum result repair_locked(struct client *c, const char *backup, struct salvage *saved,
+				 struct answer *ans)
 {
 	struct backup b;
 	enum result code = backup_write(c->conn.queue, backup, &b, ans, c->arena);
 
 	if (code == SUCCESS)
 		code = doctor_fix_renew(c, ans);
-	return code == SUCCESS ? doctor_fix_repair(c, MEND_DATA, saved, ans) : code;
+	return code == SUCCESS ? doctor_fix_repair(c, REPAIR_DATA, saved, ans) : code;
 }
 
 enum result doctor_repair(struct session *s, struct repairs *out, struct answer *ans)
@@ -116,11 +116,11 @@ enum result doctor_repair(struct session *s, struct repairs *out, struct answer 
 	if (code != SUCCESS)
 		return code;
 	salvage_init(&saved, saved_name(out->backup, s->arena), s->arena);
-	code = doctor_fix_repair(c, MEND_BLOCKS, &saved, ans);
+	code = doctor_fix_repair(c, REPAIR_BLOCKS, &saved, ans);
 	if (code == SUCCESS)
 		code = take_lock(c, &lock, ans);
 	if (code == SUCCESS)
-		code = mend_locked(c, out->backup, &saved, ans);
+		code = repair_locked(c, out->backup, &saved, ans);
 	client_unlock_queue(c, &lock);
 	salvage_close(&saved);
 	out->n_saved = saved.n;
@@ -155,7 +155,7 @@ static bool is_temporary(struct str name, bool backups)
 }
 
 /* A process that writes such a file is done with it within seconds. */
-static void look_at_temporary(struct exam *x, int dir, const char *name, bool backups)
+static void check_temporary(struct examination *x, int dir, const char *name, bool backups)
 {
 	struct stat st;
 
@@ -168,18 +168,18 @@ static void look_at_temporary(struct exam *x, int dir, const char *name, bool ba
 		x->removed++;
 }
 
-static void look_in(struct exam *x, const char *root, const char *below)
+static void search_in(struct examination *x, const char *root, const char *below)
 {
 	DIR *d = root ? beneath_list(root, below) : NULL;
 	const struct dirent *e;
 
 	while (d && (e = readdir(d)))
-		look_at_temporary(x, dirfd(d), e->d_name, *below);
+		check_temporary(x, dirfd(d), e->d_name, *below);
 	if (d)
 		closedir(d);
 }
 
-void doctor_temporary(struct exam *x)
+void doctor_temporary(struct examination *x)
 {
 	const char *pawl_dir = x->s->client.conn.place.pawl_dir,
 		   *config = fs_user_dir(x->s->arena, "XDG_CONFIG_HOME", ".config"),
@@ -187,10 +187,10 @@ void doctor_temporary(struct exam *x)
 	struct arena *a = x->s->arena;
 
 	x->stale = x->removed = 0;
-	look_in(x, pawl_dir, "");
-	look_in(x, pawl_dir, "backups");
-	look_in(x, config, "");
-	look_in(x, state, "");
+	search_in(x, pawl_dir, "");
+	search_in(x, pawl_dir, "backups");
+	search_in(x, config, "");
+	search_in(x, state, "");
 	if (x->stale == x->removed)
 		doctor_note(x, CHECK_OK, "temporary files",
 			    x->removed ? arena_printf(a, "removed %d", x->removed)
@@ -200,5 +200,5 @@ void doctor_temporary(struct exam *x)
 		doctor_note(x, CHECK_NOTE, "temporary files",
 			    arena_printf(a, "%d, of processes that died while they wrote a file",
 					 x->stale - x->removed),
-			    STR(CHECK_MENDS "remove these files"));
+			    STR(CHECK_REPAIRS "remove these files"));
 }

@@ -127,7 +127,7 @@ static enum result edit_cmd_load(struct editing *e, struct answer *ans)
 /* Links come apart before new ones are made: the new parent may be a dependency that the person removed. The first update
  * has the version that the person saw, so that it guards the others. It has a title even if only links change, because an
  * update without any field is refused. 0: nothing changes. */
-static size_t changes_of(struct editing *e, const struct form *f, struct request *rqs)
+static size_t edit_changes_of(struct editing *e, const struct form *f, struct request *rqs)
 {
 	const uint64_t links = UINT64_C(1) << ARG_parent | UINT64_C(1) << ARG_status;
 	struct arena *a = e->s->arena;
@@ -167,7 +167,7 @@ static void edit_cmd_send(struct editing *e, const struct form *f, struct answer
 {
 	struct request rqs[CHANGES];
 	struct answer answers[CHANGES];
-	size_t n = changes_of(e, f, rqs), bad;
+	size_t n = edit_changes_of(e, f, rqs), bad;
 
 	if (!n) {
 		*ans = (struct answer){ .task = &e->task };

@@ -31,7 +31,7 @@ struct str form_text(const struct task *t, struct arena *a)
 
 /* --- reading -------------------------------------------------------------------------------------- */
 
-struct keys {
+struct form_keys {
 	struct form *form;
 	json_t *extra;
 	struct yaml_fault *fault;
@@ -41,7 +41,7 @@ struct keys {
 /* A misspelled field must not become a key of `extra` unnoticed. */
 static int take_key(void *ctx, struct str key, json_t *value, size_t line)
 {
-	struct keys *k = ctx;
+	struct form_keys *k = ctx;
 	const char *name = arena_cstr(k->arena, key);
 
 	json_object_set_new(k->form->lines, name, json_integer((json_int_t)line));
@@ -61,7 +61,7 @@ static int take_key(void *ctx, struct str key, json_t *value, size_t line)
 int form_read(struct str text, struct str extra, struct form *out, struct yaml_fault *fault,
 	      struct arena *a)
 {
-	struct keys k = { out, json_loadb(str_p(extra), extra.n, 0, NULL), fault, a };
+	struct form_keys k = { out, json_loadb(str_p(extra), extra.n, 0, NULL), fault, a };
 	struct plain p;
 	int r;
 

@@ -4,7 +4,7 @@
 #include "base/when.h"
 #include "cmd/command.h"
 
-struct exam {
+struct examination {
 	struct session *s;
 	struct client_health found;
 	int64_t stale_ms;
@@ -13,7 +13,7 @@ struct exam {
 
 /* --- judging them ------------------------------------------------------------------------------------ */
 
-static void health_reason(struct exam *x, int minus, struct str text, struct str advice)
+static void health_reason(struct examination *x, int minus, struct str text, struct str advice)
 {
 	json_t *r = json_object();
 
@@ -23,7 +23,7 @@ static void health_reason(struct exam *x, int minus, struct str text, struct str
 	json_array_append_new(x->advice, json_str(advice));
 }
 
-static void find_reasons(struct exam *x)
+static void find_reasons(struct examination *x)
 {
 	const struct health_facts *f = &x->found.facts;
 	struct arena *a = x->s->arena;
@@ -53,7 +53,7 @@ static void find_reasons(struct exam *x)
 			      STR("run fewer programs at once on this machine"));
 }
 
-static json_t *health_warnings(struct exam *x)
+static json_t *health_warnings(struct examination *x)
 {
 	int64_t share = health_failed_share(&x->found.facts);
 	json_t *list = json_array();
@@ -101,7 +101,7 @@ static json_t *op_json(const char *name, const struct health_op *o)
 	return j;
 }
 
-static void put_refused(struct exam *x)
+static void put_refused(struct examination *x)
 {
 	const struct health_refusal *r = &x->found.health.last_refused;
 	json_t *o = json_pack("{s:I}", "count", (json_int_t)x->found.health.refused), *last;
@@ -116,7 +116,7 @@ static void put_refused(struct exam *x)
 	json_object_set_new(x->out, "refused", o);
 }
 
-static void put_counts(struct exam *x)
+static void put_counts(struct examination *x)
 {
 	const struct health *h = &x->found.health;
 	json_t *ops = json_array(), *group = json_object();
@@ -143,7 +143,7 @@ static const char *health_level(int score)
 	return score < HEALTH_CRITICAL ? "critical" : score < HEALTH_DEGRADED ? "degraded" : "good";
 }
 
-static void put_score(struct exam *x)
+static void put_score(struct examination *x)
 {
 	int score = health_score(&x->found.facts);
 
@@ -168,7 +168,7 @@ static void put_score(struct exam *x)
 }
 
 /* Only if the score is below 60 and the setting allows it. */
-static enum result health_repair(struct exam *x, struct answer *ans)
+static enum result health_repair(struct examination *x, struct answer *ans)
 {
 	struct request rq = { .op = OP_LOCK_CLEANUP };
 	json_t *list = json_array();
@@ -182,9 +182,9 @@ static enum result health_repair(struct exam *x, struct answer *ans)
 
 static enum result health_run(struct session *s, struct args *args, struct reply *out)
 {
-	struct exam x = { .s = s,
-			  .stale_ms = client_stale_after(&s->client),
-			  .out = json_object() };
+	struct examination x = { .s = s,
+				 .stale_ms = client_stale_after(&s->client),
+				 .out = json_object() };
 	struct answer ans = { 0 };
 	enum result code;
 

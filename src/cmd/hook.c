@@ -56,7 +56,7 @@ static bool know_queue(struct client *c)
 	return true;
 }
 
-static void look_at(void *ctx, const struct key_file *f)
+static void check_one(void *ctx, const struct key_file *f)
 {
 	struct sweep *x = ctx;
 	struct client *c = &x->s->client;
@@ -82,7 +82,7 @@ static enum result hook_sweep(struct session *s, enum op op, struct str agent, s
 {
 	struct sweep x = { .s = s, .op = op, .agent = agent };
 
-	(void)keyring_each(&s->client.keyring, look_at, &x);
+	(void)keyring_each(&s->client.keyring, check_one, &x);
 	json_object_set_new(reply_more(out), "count", json_integer(x.count));
 	return SUCCESS;
 }

@@ -99,13 +99,13 @@ static enum result is_in_queue(void *ctx, struct str id, struct answer *ans)
 }
 
 /* Replaces the spool by one whose links all lead somewhere. */
-static enum result mend_links(struct session *s, const struct import_args *a, struct port_in *in)
+static enum result repair_links(struct session *s, const struct import_args *a, struct port_in *in)
 {
-	struct spool mended = { 0 };
-	enum result code = foreign_links(in, &mended, a->strict, is_in_queue, s);
+	struct spool repaired = { 0 };
+	enum result code = foreign_links(in, &repaired, a->strict, is_in_queue, s);
 
 	spool_close(in->spool);
-	*in->spool = mended;
+	*in->spool = repaired;
 	return code;
 }
 
@@ -354,7 +354,7 @@ static enum result import_run(struct session *s, struct args *args, struct reply
 	if (code == SUCCESS)
 		code = data_open(s, OP_HEAVY, &ans);
 	if (code == SUCCESS && in.foreign)
-		code = mend_links(s, a, &in);
+		code = repair_links(s, a, &in);
 	foreign_end(&foreign);
 	if (code == SUCCESS)
 		code = put_all(s, a, &in, &im);

@@ -110,7 +110,7 @@ static void trust_choice(struct session *s, const struct client_options *said,
 	    client_init(&c, &none, &ans, s->arena) != SUCCESS ||
 	    client_init(&named, &s->client.said, &ans, s->arena) != SUCCESS)
 		return;
-	client_judge(&c, &t);
+	client_check_trust(&c, &t);
 	if (t.state == TRUST_MISSING && trust_included(&t, before, said->store.n) &&
 	    (!said->store.n || str_eq(t.uri, named.conn.config.uri)))
 		r = trust_give(&t, s->arena);
@@ -261,7 +261,7 @@ static enum result check_above(struct session *s, const struct init_args *a, str
 
 	if (!p->pawl_dir || a->force)
 		return SUCCESS;
-	client_judge(&s->client, &above);
+	client_check_trust(&s->client, &above);
 	if (above.state == TRUST_MISSING) /* commands here refuse that queue: nothing to hide */
 		return SUCCESS;
 	root = fs_dirname(str_c(p->pawl_dir));
@@ -388,7 +388,7 @@ static enum result init_run(struct session *s, struct args *args, struct reply *
 		return run_answer(&ans, out);
 	if (a->print_sql)
 		return print_sql(s, out);
-	client_judge(&s->client, &before);
+	client_check_trust(&s->client, &before);
 	if (check_above(s, a, out) != SUCCESS ||
 	    (a->outside && choose_outside(s, &said, out) != SUCCESS))
 		return out->ans.code;

@@ -161,7 +161,7 @@ static enum result loadtest_run(struct session *s, struct args *args, struct rep
 		return run_answer(&ans, out);
 	plan = (struct torture_plan){
 		.uri = s->client.conn.config.uri,
-		.way = TORTURE_DRAIN,
+		.mode = TORTURE_DRAIN,
 		.agents = a->processes ? a->processes : PROCESSES,
 		.calls = a->operations ? a->operations : OPERATIONS,
 		.timeout_ms = client_timeout(&s->client, 0),

@@ -140,7 +140,7 @@ static enum paint life_paint(int64_t life)
 /* "  process 4711 on box is alive", or why that is unknown */
 static void show_process(struct view *v, const struct lock *l)
 {
-	if (l->life == LIFE_NOT_LOOKED)
+	if (l->life == LIFE_NOT_CHECKED)
 		return;
 	view_text(v, PLAIN, "  ");
 	if (!l->pid) {

@@ -31,7 +31,7 @@ static const struct param params[] = {
 	{ 0 }
 };
 
-#define LOOK_MS 1000 /* also the longest delay before a lost reader is noticed */
+#define POLL_MS 1000 /* also the longest delay before a lost reader is noticed */
 #define PAUSE_MS 50  /* minimum time between two looks, even in a busy queue */
 
 struct following {
@@ -61,7 +61,7 @@ static bool emit_all(struct following *f, const struct answer *ans)
 
 /* Makes one call in an arena of its own, so that following for days does not use more memory. locks: look at the
  * leases as well. */
-static enum result look_once(struct following *f, bool locks, struct answer *ans)
+static enum result check_once(struct following *f, bool locks, struct answer *ans)
 {
 	struct client *c = &f->s->client;
 	struct arena *kept = c->arena;
@@ -85,9 +85,9 @@ static enum result look_once(struct following *f, bool locks, struct answer *ans
 /* A server may end the session in the middle of a look; the next one connects again. */
 static enum result log_poll(struct following *f, bool locks, struct answer *ans)
 {
-	enum result code = look_once(f, locks, ans);
+	enum result code = check_once(f, locks, ans);
 
-	return code == API_ERROR ? look_once(f, locks, ans) : code;
+	return code == API_ERROR ? check_once(f, locks, ans) : code;
 }
 
 /* Waits until the queue changes, a lease expires, or the reader must be checked. Returns whether to look at the
@@ -95,9 +95,9 @@ static enum result log_poll(struct following *f, bool locks, struct answer *ans)
 static bool wait_for_news(struct following *f)
 {
 	int64_t began = os_boot_ms(), left = f->expiry_at - began;
-	bool due = f->expiry_at && left <= LOOK_MS, changed;
+	bool due = f->expiry_at && left <= POLL_MS, changed;
 
-	changed = queue_wait(f->s->client.conn.queue, !due ? LOOK_MS : left > 0 ? left : 0);
+	changed = queue_wait(f->s->client.conn.queue, !due ? POLL_MS : left > 0 ? left : 0);
 	left = began + PAUSE_MS - os_boot_ms();
 	if (changed && left > 0)
 		(void)poll(NULL, 0, (int)left);

@@ -29,14 +29,15 @@ static void set_time(json_t *o, const char *name, int64_t ms, struct arena *a)
 /* --- tasks that wait for a person ------------------------------------------------------------------ */
 
 /* The commands that move the task on. */
-static json_t *ways_on(const struct task *t, struct arena *a)
+static json_t *actions_on(const struct task *t, struct arena *a)
 {
 	json_t *list = json_array();
-	const char *way = t->status == REVIEW   ? "approve"
-			  : t->status == FAILED ? "retry"
-						: "unblock";
+	const char *command = t->status == REVIEW   ? "approve"
+			      : t->status == FAILED ? "retry"
+						    : "unblock";
 
-	json_array_append_new(list, json_str(arena_printf(a, "pawl %s %.*s", way, STRF(t->id))));
+	json_array_append_new(list,
+			      json_str(arena_printf(a, "pawl %s %.*s", command, STRF(t->id))));
 	if (t->status == REVIEW)
 		json_array_append_new(
 			list,
@@ -56,7 +57,7 @@ static json_t *person_json(const struct task *t, struct arena *a)
 	overview_set(o, "text", t->status == REVIEW ? t->summary : t->blocker_reason);
 	if (t->status == BLOCKED)
 		overview_set(o, "unblock_action", t->unblock_action);
-	json_object_set_new(o, "commands", ways_on(t, a));
+	json_object_set_new(o, "commands", actions_on(t, a));
 	return o;
 }
 
@@ -308,7 +309,7 @@ struct search {
 	struct overview *places;
 };
 
-static void look_at(void *ctx, const struct key_file *f)
+static void check_one(void *ctx, const struct key_file *f)
 {
 	const struct search *x = ctx;
 
@@ -333,7 +334,7 @@ static const struct overview *find_places(struct session *s, const struct answer
 	o->folders = arena_array(s->arena, struct str, all->n_tasks + 1);
 	if (all->n_tasks) {
 		client_know_queue(c);
-		(void)keyring_each(&c->keyring, look_at, &x);
+		(void)keyring_each(&c->keyring, check_one, &x);
 	}
 	return o;
 }

@@ -198,7 +198,7 @@ static struct str long_time(const json_t *o, const char *name, struct arena *a)
 	return str_n(text.p, 16);
 }
 
-static struct str headline(const json_t *report, struct arena *a)
+static struct str report_headline(const json_t *report, struct arena *a)
 {
 	static const char *const words[] = { "done", "failed", "reworked", "abandoned" };
 	struct str out = STR("");
@@ -270,7 +270,7 @@ static void show_text(const json_t *report, struct view *v)
 {
 	view_text(v, DIM, "%s to %s\n", arena_cstr(v->arena, long_time(report, "since", v->arena)),
 		  arena_cstr(v->arena, long_time(report, "until", v->arena)));
-	view_text(v, PLAIN, "%s\n", arena_cstr(v->arena, headline(report, v->arena)));
+	view_text(v, PLAIN, "%s\n", arena_cstr(v->arena, report_headline(report, v->arena)));
 	for (size_t i = 0; i < SECTIONS; i++)
 		show_section(v, sections[i].title, "AGENT",
 			     json_object_get(report, sections[i].name));
@@ -348,7 +348,7 @@ static void show_markdown(const json_t *report, struct view *v)
 	view_text(v, PLAIN, "# Report: %s to %s\n\n%s.\n",
 		  arena_cstr(v->arena, long_time(report, "since", v->arena)),
 		  arena_cstr(v->arena, long_time(report, "until", v->arena)),
-		  arena_cstr(v->arena, headline(report, v->arena)));
+		  arena_cstr(v->arena, report_headline(report, v->arena)));
 	for (size_t i = 0; i < SECTIONS; i++)
 		put_section(v, sections[i].title, json_object_get(report, sections[i].name));
 	put_section(v, "Waiting for a person", json_object_get(report, "waiting"));

@@ -50,7 +50,7 @@ struct setup {
 
 /* --- which clients, which files ------------------------------------------------------------------ */
 
-static bool selected(const struct setup *x, const struct setup_client *c)
+static bool setup_selected(const struct setup *x, const struct setup_client *c)
 {
 	if (!x->args->all)
 		return str_is(x->args->client, c->name);
@@ -134,7 +134,7 @@ static struct str place_text(const struct piece *p, struct arena *a)
 	return p->kind == PIECE_SECTION ? STR("pawl's section") : STR("the file");
 }
 
-static bool unfit(struct setup *x, const struct piece *p, const struct file_change *f)
+static bool setup_unfit(struct setup *x, const struct piece *p, const struct file_change *f)
 {
 	struct arena *a = x->s->arena;
 	struct str why = STR("");
@@ -157,7 +157,7 @@ static void warn_sharers(struct setup *x, const struct piece *p, const struct fi
 
 	for (const struct setup_client *c = setup_clients; c->name; c++)
 		for (const struct piece *q = NULL;
-		     !selected(x, c) && (q = next_piece(x, c, q, false));)
+		     !setup_selected(x, c) && (q = next_piece(x, c, q, false));)
 			if (q->kind == p->kind && !strcmp(file_of(x, c, q), f->name) &&
 			    !strcmp(root_of(x, c), f->root) && setup_client_installed(c, a))
 				setup_note(x, arena_printf(a, "%s: %s used this entry, too",
@@ -191,7 +191,7 @@ static bool plan_piece(struct setup *x, const struct setup_client *c, const stru
 		setup_leave(x, p, f);
 	if (remove && (r == TEXT_CHANGED || r == TEXT_EMPTY))
 		warn_sharers(x, p, f);
-	return r != TEXT_UNFIT || unfit(x, p, f);
+	return r != TEXT_UNFIT || setup_unfit(x, p, f);
 }
 
 /* The name that the server and the hooks of the client share: of --agent, else the one that its files have. */
@@ -252,7 +252,7 @@ static bool all_ours(struct setup *x, const struct file_change *f, bool hooks)
 
 	for (const struct setup_client *c = setup_clients; c->name; c++)
 		for (const struct piece *p = NULL;
-		     selected(x, c) && (p = next_piece(x, c, p, hooks));)
+		     setup_selected(x, c) && (p = next_piece(x, c, p, hooks));)
 			if (!strcmp(file_of(x, c, p), f->name) && !strcmp(root_of(x, c), f->root))
 				piece_add(p, &made, piece_as(p, f->before, a), a);
 	return made.stays && str_eq(made.after, f->before);
@@ -261,7 +261,7 @@ static bool all_ours(struct setup *x, const struct file_change *f, bool hooks)
 static bool setup_plan(struct setup *x)
 {
 	for (const struct setup_client *c = setup_clients; c->name; c++)
-		if (selected(x, c) && !plan_client(x, c))
+		if (setup_selected(x, c) && !plan_client(x, c))
 			return false;
 	for (size_t i = 0; x->args->remove && i < x->n; i++)
 		if (x->files[i].existed &&
@@ -304,7 +304,7 @@ static json_t *names_json(const struct setup *x)
 	json_t *list = json_array();
 
 	for (const struct setup_client *c = setup_clients; c->name; c++)
-		if (selected(x, c))
+		if (setup_selected(x, c))
 			json_array_append_new(list, json_string(c->name));
 	return list;
 }
@@ -340,7 +340,7 @@ static json_t *entries_json(const struct setup *x)
 	return list;
 }
 
-static enum result unconfirmed(struct setup *x, struct reply *out)
+static enum result setup_unconfirmed(struct setup *x, struct reply *out)
 {
 	run_fail(USAGE, STR("nothing was written: pawl cannot ask without a terminal"),
 		 STR("to write without asking: --yes"), out);
@@ -348,7 +348,7 @@ static enum result unconfirmed(struct setup *x, struct reply *out)
 	return USAGE;
 }
 
-static enum result succeed(struct setup *x, bool written, struct reply *out)
+static enum result setup_succeed(struct setup *x, bool written, struct reply *out)
 {
 	setup_fill(x, out, written);
 	if (str_is(x->args->client, "generic") && !x->args->remove)
@@ -360,7 +360,7 @@ static enum result write_all(struct setup *x, struct reply *out)
 {
 	if (file_change_write(x->files, x->n, &x->ans, x->s->arena) != SUCCESS)
 		return run_answer(&x->ans, out);
-	return succeed(x, true, out);
+	return setup_succeed(x, true, out);
 }
 
 static enum result show_and_write(struct setup *x, struct reply *out)
@@ -369,18 +369,18 @@ static enum result show_and_write(struct setup *x, struct reply *out)
 	int said;
 
 	if (x->args->yes || !any_change(x))
-		return any_change(x) ? write_all(x, out) : succeed(x, false, out);
+		return any_change(x) ? write_all(x, out) : setup_succeed(x, false, out);
 	setup_fill(x, &preview, false);
 	said = x->s->confirm ? x->s->confirm(x->s, &cmd_setup, &preview) : -1;
 	reply_free(&preview);
 	if (said < 0)
-		return unconfirmed(x, out);
+		return setup_unconfirmed(x, out);
 	if (said)
 		return write_all(x, out);
 	x->n = 0;
 	x->incomplete = true;
 	setup_note(x, STR("nothing was written"));
-	return succeed(x, false, out);
+	return setup_succeed(x, false, out);
 }
 
 /* Why this combination of arguments is not a call; NULL: it is one. */
@@ -425,7 +425,7 @@ static enum result setup_configure(struct setup *x, struct reply *out)
 	bool any = false, home = true;
 
 	for (const struct setup_client *c = setup_clients; c->name; c++)
-		if (selected(x, c)) {
+		if (setup_selected(x, c)) {
 			any = true;
 			home = home && root_of(x, c);
 		}

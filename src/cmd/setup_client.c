@@ -35,7 +35,11 @@ const struct other_client other_clients[] = {
 	  "~/.config/zed/settings.json",
 	  "context_servers",
 	  { .shape = SHAPE_ENV } },
-	{ "Kilo Code", "kilo.jsonc", "~/.config/kilo/kilo.jsonc", "mcp", { .shape = SHAPE_LIST } },
+	{ "Kilo Code",
+	  "kilo.jsonc",
+	  "~/.config/kilo/kilo.jsonc",
+	  "mcp",
+	  { .shape = SHAPE_COMMAND_LIST } },
 	{ "goose", NULL, "~/.config/goose/config.yaml", NULL, SERVER },
 	{ 0 },
 };

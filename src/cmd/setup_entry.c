@@ -112,7 +112,7 @@ static json_t *local_entry(const struct setup_entry *e, struct str agent)
 	case SHAPE_ENV:
 		return json_pack("{s:s, s:o, s:{}}", "command", "pawl", "args",
 				 setup_entry_args(agent), "env");
-	case SHAPE_LIST:
+	case SHAPE_COMMAND_LIST:
 		return json_pack("{s:s, s:o, s:b}", "type", "local", "command", list_command(agent),
 				 "enabled", 1);
 	case SHAPE_HOOK:
@@ -147,7 +147,7 @@ static struct str agent_in(const struct setup_entry *e, const json_t *v, struct 
 	case SHAPE_STDIO:
 	case SHAPE_ENV:
 		return json_text(json_array_get(json_object_get(v, "args"), 2));
-	case SHAPE_LIST:
+	case SHAPE_COMMAND_LIST:
 		return json_text(json_array_get(json_object_get(v, "command"), 3));
 	case SHAPE_HOOK:
 	case SHAPE_TOOL_HOOK:

@@ -11,14 +11,14 @@
 #include "base/arena.h"
 
 enum setup_shape {
-	SHAPE_SERVER,      /* {"command": "pawl", "args": ["mcp"]} */
-	SHAPE_STDIO,       /* the same, with "type": "stdio" */
-	SHAPE_ENV,         /* the same, with "env": {} */
-	SHAPE_LIST,        /* {"type": "local", "command": ["pawl", "mcp"], "enabled": true} */
-	SHAPE_HOOK,        /* {"hooks": [{"type": "command", "command": "pawl hook EVENT"}]} */
-	SHAPE_TOOL_HOOK,   /* the same, for every tool */
-	SHAPE_CURSOR_HOOK, /* {"command": "pawl hook EVENT"} */
-	SHAPE_FIXED        /* any JSON, without an agent */
+	SHAPE_SERVER,       /* {"command": "pawl", "args": ["mcp"]} */
+	SHAPE_STDIO,        /* the same, with "type": "stdio" */
+	SHAPE_ENV,          /* the same, with "env": {} */
+	SHAPE_COMMAND_LIST, /* {"type": "local", "command": ["pawl", "mcp"], "enabled": true} */
+	SHAPE_HOOK,         /* {"hooks": [{"type": "command", "command": "pawl hook EVENT"}]} */
+	SHAPE_TOOL_HOOK,    /* the same, for every tool */
+	SHAPE_CURSOR_HOOK,  /* {"command": "pawl hook EVENT"} */
+	SHAPE_FIXED         /* any JSON, without an agent */
 };
 
 /* How a client writes a server behind a URL. */

@@ -137,7 +137,8 @@ const struct piece setup_pieces[] = {
 	SECTION("vscode", "AGENTS.md", NULL, &markdown),
 
 	HEAD("opencode", "opencode.json", OPENCODE_USER, "$schema", OPENCODE_SCHEMA, false),
-	MCP_OR_URL("opencode", "opencode.json", OPENCODE_USER, "mcp", SHAPE_LIST, HTTP_REMOTE),
+	MCP_OR_URL("opencode", "opencode.json", OPENCODE_USER, "mcp", SHAPE_COMMAND_LIST,
+		   HTTP_REMOTE),
 	SECTION("opencode", "AGENTS.md", ".config/opencode/AGENTS.md", &markdown),
 
 	MCP("qwen", ".qwen/settings.json", ".qwen/settings.json", "mcpServers", SHAPE_SERVER),

@@ -96,9 +96,9 @@ static struct torture_plan plan_of(const struct session *s, const struct torture
 	return (struct torture_plan){
 		.uri = s->client.conn.config.uri,
 		.pawl = STR(PAWL_VERSION),
-		.way = claims                     ? TORTURE_CLAIMS
-		       : str_is(t->only, "drain") ? TORTURE_DRAIN
-						  : TORTURE_MIX,
+		.mode = claims                     ? TORTURE_CLAIMS
+			: str_is(t->only, "drain") ? TORTURE_DRAIN
+						   : TORTURE_MIX,
 		.agents = t->agents,
 		.tasks = claims ? 1 : t->tasks,
 		.rounds = claims ? t->rounds : 0,
@@ -193,11 +193,11 @@ static json_t *torture_cmd_refusals(const struct torture_figures *f)
 
 static void add_plan(json_t *o, const struct torture_plan *p)
 {
-	static const char *const ways[] = { "mix", "drain", "claims" };
+	static const char *const modes[] = { "mix", "drain", "claims" };
 
-	json_object_set_new(o, "way", json_string(ways[p->way]));
+	json_object_set_new(o, "way", json_string(modes[p->mode]));
 	json_object_set_new(o, "agents", json_integer(p->agents));
-	if (p->way == TORTURE_CLAIMS)
+	if (p->mode == TORTURE_CLAIMS)
 		json_object_set_new(o, "rounds", json_integer(p->rounds));
 	else
 		json_object_set_new(o, "tasks", json_integer(p->tasks));
@@ -253,17 +253,17 @@ static void add_verdict(json_t *o, const struct proof_ops *proof, const struct t
 /* The command that repeats this run. */
 static struct str command_line(const struct torture_plan *p, struct arena *a)
 {
-	static const char *const ways[] = { "mix", "drain", "claims" };
+	static const char *const modes[] = { "mix", "drain", "claims" };
 	struct buf b = BUF_MAX(8192);
 	struct str out;
 
 	buf_addf(&b, "pawl torture --store %s --only %s --agents %" PRId64,
-		 arena_cstr(a, store_word(a, uri_shown(a, p->uri))), ways[p->way], p->agents);
-	if (p->way == TORTURE_CLAIMS)
+		 arena_cstr(a, store_word(a, uri_shown(a, p->uri))), modes[p->mode], p->agents);
+	if (p->mode == TORTURE_CLAIMS)
 		buf_addf(&b, " --rounds %" PRId64, p->rounds);
 	else
 		buf_addf(&b, " --tasks %" PRId64, p->tasks);
-	if (p->way == TORTURE_MIX)
+	if (p->mode == TORTURE_MIX)
 		buf_addf(&b, " --seconds %" PRId64 "ms", p->ms);
 	if (p->calls)
 		buf_addf(&b, " --calls %" PRId64, p->calls);

@@ -105,7 +105,7 @@ static enum result trust_cmd_give(struct session *s, struct str hash, struct rep
 	struct trust t;
 	int r;
 
-	client_judge(&s->client, &t);
+	client_check_trust(&s->client, &t);
 	if (!t.config)
 		return no_queue(out);
 	if (t.state == TRUST_INSIDE || t.state == TRUST_REMOTE)
@@ -140,7 +140,7 @@ static const char *state_now(struct session *s, struct str config)
 	if (!fs_exists(arena_cstr(s->arena, fs_dirname(config))) ||
 	    client_init(&c, &said, &ans, s->arena) != SUCCESS)
 		return "gone";
-	client_judge(&c, &t);
+	client_check_trust(&c, &t);
 	return t.state == TRUST_GIVEN && str_is(config, t.config) ? "trusted" : "changed";
 }
 
@@ -196,7 +196,7 @@ static enum result trust_cmd_revoke(struct session *s, struct str path, struct r
 	if (path.n)
 		t.config = config_at(s, path);
 	else
-		client_judge(&s->client, &t);
+		client_check_trust(&s->client, &t);
 	if (!t.config)
 		return no_queue(out);
 	r = trust_revoke(t.config, s->arena);

@@ -11,20 +11,20 @@
 
 /* --- which tasks belong together ---------------------------------------------------------------------- */
 
-struct place {
+struct task_place {
 	struct str key;
 	size_t at;
 };
 
 static int place_cmp(const void *a, const void *b)
 {
-	return str_cmp(((const struct place *)a)->key, ((const struct place *)b)->key);
+	return str_cmp(((const struct task_place *)a)->key, ((const struct task_place *)b)->key);
 }
 
-static size_t find_place(struct arena *a, const struct place *places, size_t n, struct str id)
+static size_t find_place(struct arena *a, const struct task_place *places, size_t n, struct str id)
 {
-	struct place want = { .key = task_key(a, id) };
-	const struct place *p = n ? bsearch(&want, places, n, sizeof(want), place_cmp) : NULL;
+	struct task_place want = { .key = task_key(a, id) };
+	const struct task_place *p = n ? bsearch(&want, places, n, sizeof(want), place_cmp) : NULL;
 
 	return p && id.n ? p->at : NOWHERE;
 }
@@ -37,11 +37,11 @@ static void add_place(struct arena *a, size_t **list, size_t *n, size_t at)
 
 struct graph_node *view_graph(struct arena *a, const struct answer *ans)
 {
-	struct place *places = arena_array(a, struct place, ans->n_tasks);
+	struct task_place *places = arena_array(a, struct task_place, ans->n_tasks);
 	struct graph_node *nodes = arena_array(a, struct graph_node, ans->n_tasks);
 
 	for (size_t i = 0; i < ans->n_tasks; i++)
-		places[i] = (struct place){ task_key(a, ans->tasks[i].id), i };
+		places[i] = (struct task_place){ task_key(a, ans->tasks[i].id), i };
 	if (ans->n_tasks)
 		qsort(places, ans->n_tasks, sizeof(*places), place_cmp);
 	for (size_t i = 0; i < ans->n_tasks; i++) {
@@ -144,7 +144,7 @@ static void put_node(struct tree *x, size_t i, struct str lead, const char *bran
 }
 
 /* Tasks below a root through their parents: each will come there. */
-static void look_ahead(struct tree *x, size_t i, size_t depth)
+static void read_ahead(struct tree *x, size_t i, size_t depth)
 {
 	const struct graph_node *n = &x->nodes[i];
 
@@ -152,7 +152,7 @@ static void look_ahead(struct tree *x, size_t i, size_t depth)
 		if (x->ahead[n->subs[k]])
 			continue;
 		x->ahead[n->subs[k]] = true;
-		look_ahead(x, n->subs[k], depth + 1);
+		read_ahead(x, n->subs[k], depth + 1);
 	}
 }
 
@@ -166,7 +166,7 @@ static void put_all(struct tree *x)
 {
 	for (size_t i = 0; i < x->ans->n_tasks; i++)
 		if (!x->nodes[i].has_parent)
-			look_ahead(x, i, 0);
+			read_ahead(x, i, 0);
 	for (size_t i = 0; i < x->ans->n_tasks; i++)
 		if (is_root(x, i))
 			put_node(x, i, STR(""), "", "", TOP);
@@ -193,7 +193,7 @@ void show_tree(const struct reply *r, struct view *v)
 	x.shown = arena_array(v->arena, bool, ans->n_tasks);
 	x.ahead = arena_array(v->arena, bool, ans->n_tasks);
 	if (own->one && ans->n_tasks) {
-		look_ahead(&x, 0, 0);
+		read_ahead(&x, 0, 0);
 		put_node(&x, 0, STR(""), "", "", TOP);
 	} else {
 		put_all(&x);

@@ -262,11 +262,11 @@ static struct str reason_of(struct view *v, const json_t *o)
 }
 
 /* The commands for the first task of each status: the others take the same. */
-static void put_ways_on(struct view *v, const json_t *people)
+static void put_actions_on(struct view *v, const json_t *people)
 {
 	struct str before = STR("");
 	size_t i, k;
-	json_t *o, *way;
+	json_t *o, *command;
 
 	json_array_foreach(people, i, o) {
 		struct str status = json_get(o, "status");
@@ -276,9 +276,9 @@ static void put_ways_on(struct view *v, const json_t *people)
 		before = status;
 		view_text(v, DIM, "  ");
 		view_data(v, DIM, status);
-		json_array_foreach(json_object_get(o, "commands"), k, way) {
+		json_array_foreach(json_object_get(o, "commands"), k, command) {
 			view_text(v, DIM, k ? " · " : ": ");
-			view_data(v, DIM, json_text(way));
+			view_data(v, DIM, json_text(command));
 		}
 		view_text(v, DIM, "\n");
 	}
@@ -304,7 +304,7 @@ static void put_people(struct view *v, const json_t *people)
 	if (!n)
 		return;
 	view_noted(v, heads, PEOPLE_COLUMNS, cells, n);
-	put_ways_on(v, people);
+	put_actions_on(v, people);
 }
 
 static void put_waiting(struct view *v, const struct answer *ans, const json_t *people)

@@ -212,7 +212,7 @@ static void put_due(struct view *v, const struct task *t, int64_t now)
 }
 
 /* Does the reason say why the task is where it is? Later it only tells how an earlier attempt ended. */
-static bool stands(const struct task *t)
+static bool view_task_stands(const struct task *t)
 {
 	return t->status == BLOCKED || t->status == NEEDS_HELP || t->status == FAILED ||
 	       t->status == CANCELED;
@@ -240,8 +240,8 @@ void show_details(const struct reply *r, struct view *v)
 	row_time(v, "next check", t->next_check);
 	put_extra(v, t->extra);
 	view_task_block(v, "came back", r->ans.came_back ? r->ans.came_back->reason : STR(""));
-	view_task_block(v, stands(t) ? "reason" : "last reason", t->blocker_reason);
-	if (stands(t))
+	view_task_block(v, view_task_stands(t) ? "reason" : "last reason", t->blocker_reason);
+	if (view_task_stands(t))
 		view_task_block(v, "to unblock", t->unblock_action);
 	view_task_block(v, "description", t->description);
 	view_task_block(v, "acceptance", t->acceptance);

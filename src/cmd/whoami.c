@@ -6,7 +6,7 @@ struct saved {
 	json_t *tasks;
 };
 
-static void look_at(void *ctx, const struct key_file *f)
+static void check_one(void *ctx, const struct key_file *f)
 {
 	struct saved *x = ctx;
 	struct client *c = &x->s->client;
@@ -26,7 +26,7 @@ static void add_tokens(struct session *s, json_t *o)
 	/* Files are told apart by the queue's id, which only the store knows. */
 	if (c->conn.config.uri.n && client_open(c, STORE_READ, &ans) == SUCCESS)
 		client_know_queue(c);
-	(void)keyring_each(&c->keyring, look_at, &x);
+	(void)keyring_each(&c->keyring, check_one, &x);
 	json_object_set_new(o, "tokens", x.tasks);
 }
 

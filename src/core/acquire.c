@@ -25,7 +25,7 @@ static void log_abandoned(const struct task *t, struct call *c)
 }
 
 /* Records that the holder lost the task. true: this happened max_abandoned times, so the task needs help. */
-static bool abandon(struct task *t, struct call *c)
+static bool acquire_abandon(struct task *t, struct call *c)
 {
 	bool too_often = lease_abandon(t, c->policy);
 	int64_t from = t->status;
@@ -54,7 +54,7 @@ static bool lease_expired(const struct task *t, const struct call *c)
 	return t->lock.expires_at && !lease_live(&t->lock, c->now);
 }
 
-static const char *plural(int64_t n)
+static const char *acquire_plural(int64_t n)
 {
 	return n == 1 ? "" : "s";
 }
@@ -66,10 +66,10 @@ static void warn_of_open(const struct task *t, struct call *c)
 
 	if (t->open_deps)
 		deps = arena_printf(c->arena, " depends on %lld task%s not done yet",
-				    (long long)t->open_deps, plural(t->open_deps));
+				    (long long)t->open_deps, acquire_plural(t->open_deps));
 	if (t->open_subs)
 		subs = arena_printf(c->arena, " has %lld open sub-task%s", (long long)t->open_subs,
-				    plural(t->open_subs));
+				    acquire_plural(t->open_subs));
 	if (deps.n || subs.n)
 		c->warning = arena_printf(c->arena, "%.*s%.*s%s%.*s", STRF(t->id), STRF(deps),
 					  deps.n && subs.n ? " and" : "", STRF(subs));
@@ -172,7 +172,7 @@ void acquire_claim(struct task *t, struct call *c)
 		refuse_paused(c);
 		return;
 	}
-	if (t->status == IN_PROGRESS && lease_expired(t, c) && !resume && abandon(t, c))
+	if (t->status == IN_PROGRESS && lease_expired(t, c) && !resume && acquire_abandon(t, c))
 		return;
 	text = claim_text(t, c);
 	lease_take(t, c->rq, c->fresh, asked_ttl(c, c->policy->lease), c->now);
@@ -200,7 +200,7 @@ void acquire_manual(struct task *t, struct call *c)
 		refuse_paused(c);
 		return;
 	}
-	if (t->status == IN_PROGRESS && lease_expired(t, c) && abandon(t, c))
+	if (t->status == IN_PROGRESS && lease_expired(t, c) && acquire_abandon(t, c))
 		return;
 	text = claim_text(t, c);
 	lease_take(t, c->rq, c->fresh, asked_ttl(c, c->policy->lock_ttl), c->now);
@@ -219,7 +219,7 @@ bool rules_cleanup(struct task *t, struct call *c, bool dead)
 	call_reset(c);
 	if (!holder.n || !(over || old || dead))
 		return false;
-	if (t->status == IN_PROGRESS && abandon(t, c)) {
+	if (t->status == IN_PROGRESS && acquire_abandon(t, c)) {
 		refuse(c, SUCCESS, STR(""), STR(""));
 		return true;
 	}

@@ -6,57 +6,57 @@
 #define FORCE 1u
 #define TAKE 2u
 
-static const struct way {
+static const struct action {
 	const char *name;
 	enum op op;
 	unsigned flags;
 	enum status to;
-} ways[WAY_END] = {
-#define WAY(number, name, op, flags, to) [number] = { (name), OP_##op, (flags), (to) },
+} actions[ACTION_END] = {
+#define ACTION(number, name, op, flags, to) [number] = { (name), OP_##op, (flags), (to) },
 #include "core/action.def"
-#undef WAY
+#undef ACTION
 };
 
-static bool can_known(int way)
+static bool can_known(int action)
 {
-	return way > 0 && way < WAY_END;
+	return action > 0 && action < ACTION_END;
 }
 
-const char *way_name(int way)
+const char *action_name(int action)
 {
-	return can_known(way) ? ways[way].name : NULL;
+	return can_known(action) ? actions[action].name : NULL;
 }
 
-enum op way_op(int way)
+enum op action_op(int action)
 {
-	return ways[way].op;
+	return actions[action].op;
 }
 
-bool way_forces(int way)
+bool action_forces(int action)
 {
-	return ways[way].flags & FORCE;
+	return actions[action].flags & FORCE;
 }
 
-enum status way_to(int way)
+enum status action_to(int action)
 {
-	return ways[way].to ? ways[way].to : rules_to(ways[way].op);
+	return actions[action].to ? actions[action].to : rules_to(actions[action].op);
 }
 
-int way_plain(int way)
+int action_plain(int action)
 {
-	return way - (ways[way].flags ? 1 : 0);
+	return action - (actions[action].flags ? 1 : 0);
 }
 
-int way_find(enum op op, enum status to)
+int action_find(enum op op, enum status to)
 {
-	int way = 1;
+	int action = 1;
 
-	while (way < WAY_END && (ways[way].op != op || ways[way].to != to))
-		way++;
-	return way;
+	while (action < ACTION_END && (actions[action].op != op || actions[action].to != to))
+		action++;
+	return action;
 }
 
-static struct request request_of(const struct way *w, const struct task *t,
+static struct request request_of(const struct action *w, const struct task *t,
 				 const struct can_caller *by)
 {
 	struct request rq = { .op = w->op, .role = by->role };
@@ -73,7 +73,7 @@ static struct request request_of(const struct way *w, const struct task *t,
 }
 
 /* Would the call, which is the way's request, succeed and do something? */
-static bool is_open(const struct way *w, const struct task *t, struct call *c)
+static bool is_open(const struct action *w, const struct task *t, struct call *c)
 {
 	struct task copy = *t;
 	bool own = lease_owned(&t->lock, c->proof, c->now);
@@ -99,13 +99,13 @@ uint64_t can_do(const struct task *t, const struct can_caller *caller, const str
 	try.arena = &scratch;
 	try.proof = caller->holder ? t->lock.token : STR("");
 	try.fresh = STR("another token");
-	for (int i = 1; i < WAY_END; i++) {
+	for (int i = 1; i < ACTION_END; i++) {
 		/* an option that nothing needs is not offered */
-		if (can & WAY_BIT(way_plain(i)))
+		if (can & ACTION_BIT(action_plain(i)))
 			continue;
-		rq = request_of(&ways[i], t, caller);
-		if (is_open(&ways[i], t, &try))
-			can |= WAY_BIT(i);
+		rq = request_of(&actions[i], t, caller);
+		if (is_open(&actions[i], t, &try))
+			can |= ACTION_BIT(i);
 	}
 	arena_free(&scratch);
 	return can;

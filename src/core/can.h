@@ -10,8 +10,8 @@
 
 #include "core/rules.h"
 
-#define WAY_END 35
-#define WAY_BIT(way) (UINT64_C(1) << (way))
+#define ACTION_END 35
+#define ACTION_BIT(way) (UINT64_C(1) << (way))
 
 struct can_caller {
 	enum role role;
@@ -22,14 +22,14 @@ struct can_caller {
 /* The ways that are open: a set of WAY_BIT. c: time, policy and pause count; the request and the tokens do not. */
 uint64_t can_do(const struct task *t, const struct can_caller *caller, const struct call *c);
 /* "cancel --force"; NULL: this pawl does not know the way. */
-const char *way_name(int way);
-enum op way_op(int way);
-bool way_forces(int way);
+const char *action_name(int way);
+enum op action_op(int way);
+bool action_forces(int way);
 /* The status that the way leads to; 0: it changes no status. */
-enum status way_to(int way);
+enum status action_to(int way);
 /* The way of this operation without an option; to: of `update --status`, else 0. */
-int way_find(enum op op, enum status to);
+int action_find(enum op op, enum status to);
 /* The way without its option. */
-int way_plain(int way);
+int action_plain(int way);
 
 #endif

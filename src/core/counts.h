@@ -2,8 +2,8 @@
  * graph: which task waits for which. A task waits for its dependencies and its sub-tasks. A cycle would wait
  * for ever, so the queue refuses to create one. Each task stores its counts, so a claim reads one record.
  */
-#ifndef CORE_GRAPH_H
-#define CORE_GRAPH_H
+#ifndef CORE_COUNTS_H
+#define CORE_COUNTS_H
 
 #include "core/event.h"
 #include "core/task.h"

@@ -3,8 +3,8 @@
  * from the start of a call until its turn at the store, a hold from its turn until its end. Only changes
  * count: reads never wait.
  */
-#ifndef CORE_HEALTH_H
-#define CORE_HEALTH_H
+#ifndef CORE_LOCK_HEALTH_H
+#define CORE_LOCK_HEALTH_H
 
 #include "core/request.h"
 

@@ -29,7 +29,7 @@ static struct str refuse_names(unsigned set, struct arena *a)
 	return out;
 }
 
-static const char *const ways_out[] = {
+static const char *const next_steps[] = {
 	[BACKLOG] = "make it Ready first: pawl update %.*s --status Ready",
 	[READY] = "claim it first: pawl claim %.*s",
 	[IN_PROGRESS] =
@@ -61,10 +61,10 @@ static bool refuse_holds(const struct task *t, const struct call *c)
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
-static struct str way_out(const struct task *t, const struct call *c)
+static struct str next_step(const struct task *t, const struct call *c)
 {
 	if (t->status != IN_PROGRESS || !lease_live(&t->lock, c->now))
-		return arena_printf(c->arena, ways_out[t->status], STRF(t->id));
+		return arena_printf(c->arena, next_steps[t->status], STRF(t->id));
 	if (refuse_holds(t, c))
 		return arena_printf(c->arena,
 				    "pawl done %.*s, or review, block, release or fail it",
@@ -80,7 +80,7 @@ void refuse_status(struct call *c, const struct task *t, const char *what, unsig
 	       arena_printf(c->arena, "%.*s is %s; %s needs a task that is %s", STRF(t->id),
 			    status_name(t->status), what,
 			    arena_cstr(c->arena, refuse_names(from, c->arena))),
-	       way_out(t, c));
+	       next_step(t, c));
 }
 
 static struct str refuse_where(const struct lock *l, struct arena *a)
@@ -110,7 +110,7 @@ static struct str who_holds(const struct task *t, const struct call *c)
 }
 
 /* The command that an operator can force, to do what the call asks for. */
-static const char *forcible(const struct call *c)
+static const char *refuse_forcible(const struct call *c)
 {
 	switch (c->rq->op) {
 	case OP_DEPEND:
@@ -134,7 +134,7 @@ void refuse_protected(struct call *c, const struct task *t)
 	       arena_printf(c->arena,
 			    "an operator overrides the holder with --force --reason TEXT: pawl %s "
 			    "%.*s … --force --reason TEXT",
-			    forcible(c), STRF(t->id)));
+			    refuse_forcible(c), STRF(t->id)));
 }
 
 void refuse_paused(struct call *c)
@@ -184,7 +184,7 @@ static struct str no_lock_hint(const struct task *t, const struct call *c)
 	if (c->rq->op == OP_RELEASE && t->status == IN_PROGRESS)
 		return arena_printf(c->arena, "pawl release %.*s --force makes it Ready",
 				    STRF(t->id));
-	return way_out(t, c);
+	return next_step(t, c);
 }
 
 static void lost_to_nobody(struct call *c, const struct task *t)

@@ -31,7 +31,7 @@ static const enum role roles[OP_END] = {
 /* The statuses in which an agent may take a manual lock: it could claim the task as well. */
 #define AGENTS_LOCK (STATUS_BIT(READY) | STATUS_BIT(IN_PROGRESS))
 
-static enum role higher(enum role a, enum role b)
+static enum role role_higher(enum role a, enum role b)
 {
 	return a > b ? a : b;
 }
@@ -59,15 +59,15 @@ enum role role_for_task(const struct request *rq, const struct task *t, bool own
 	if (op == OP_STATUS) {
 		op = rules_for_status(t->status, rq->status);
 		first = op == OP_CLAIM ? rules_first_step(t->status) : OP_NONE;
-		need = higher(need, role_for_op(op));
+		need = role_higher(need, role_for_op(op));
 	}
 	if (first)
-		need = higher(need, role_for_op(first));
+		need = role_higher(need, role_for_op(first));
 	if (!own && (op == OP_UPDATE || op == OP_DEPEND || op == OP_UNDEPEND))
-		need = higher(need, ROLE_REVIEWER);
+		need = role_higher(need, ROLE_REVIEWER);
 	/* The holder may edit the task, and others may not. In these statuses the task is for reviewers to decide. */
 	if (!own && op == OP_LOCK_ACQUIRE && !(AGENTS_LOCK & STATUS_BIT(t->status)))
-		need = higher(need, ROLE_REVIEWER);
+		need = role_higher(need, ROLE_REVIEWER);
 	return need;
 }
 

@@ -52,7 +52,7 @@ enum class_rank { EXPEDITE = 1, FIXED_DATE = 2, STANDARD = 3, INTANGIBLE = 4, CL
 #define LIST_UNPACK_MAX 20000
 
 /* Does the holder's process still run? A reader on the same host can find out. */
-enum lock_life { LIFE_NOT_LOOKED = 0, LIFE_UNKNOWN = 1, LIFE_ALIVE = 2, LIFE_DEAD = 3 };
+enum lock_life { LIFE_NOT_CHECKED = 0, LIFE_UNKNOWN = 1, LIFE_ALIVE = 2, LIFE_DEAD = 3 };
 
 struct lock {
 	struct str holder, host;

@@ -4,8 +4,8 @@
  *
  * Each function returns NULL or a description of the fault. The description is safe to print.
  */
-#ifndef CORE_CHECK_H
-#define CORE_CHECK_H
+#ifndef CORE_VALIDATE_H
+#define CORE_VALIDATE_H
 
 #include "core/answer.h"
 #include "core/request.h"

@@ -26,9 +26,9 @@ static json_t *can_json(int64_t can)
 {
 	json_t *list = json_array();
 
-	for (int i = 1; i < WAY_END; i++)
-		if ((uint64_t)can & WAY_BIT(i))
-			json_array_append_new(list, json_string(way_name(i)));
+	for (int i = 1; i < ACTION_END; i++)
+		if ((uint64_t)can & ACTION_BIT(i))
+			json_array_append_new(list, json_string(action_name(i)));
 	return list;
 }
 

@@ -1,8 +1,8 @@
 /*
  * answer: encodes an answer as bytes, and as the JSON object that every face shows.
  */
-#ifndef FORMAT_ANSWER_H
-#define FORMAT_ANSWER_H
+#ifndef FORMAT_ANSWER_FORM_H
+#define FORMAT_ANSWER_FORM_H
 
 #include <jansson.h>
 

@@ -9,7 +9,7 @@ struct looking {
 	int last;   /* 0: no line sets it */
 };
 
-static void look_at(void *ctx, int line, struct str name, struct str value)
+static void check_one(void *ctx, int line, struct str name, struct str value)
 {
 	struct looking *l = ctx;
 
@@ -21,14 +21,14 @@ static void look_at(void *ctx, int line, struct str name, struct str value)
 }
 
 /* Uses inih to find the lines that set the name, so that reading and writing agree. */
-static void look_for(struct looking *l, struct str text, struct str name, struct arena *a)
+static void search_for(struct looking *l, struct str text, struct str name, struct arena *a)
 {
 	size_t lines = 2;
 
 	for (size_t i = 0; i < text.n; i++)
 		lines += text.p[i] == '\n';
 	*l = (struct looking){ .name = name, .arena = a, .sets = arena_array(a, bool, lines) };
-	ini_file_each(text, look_at, l);
+	ini_file_each(text, check_one, l);
 }
 
 /* Replaces the value in a line, and keeps the text before it and a comment after it. */
@@ -101,11 +101,11 @@ bool ini_edit(struct buf *b, struct str text, struct str name, const struct str 
 {
 	struct looking l;
 
-	look_for(&l, text, name, a);
+	search_for(&l, text, name, a);
 	ini_edit_rewrite(b, text, &l, value);
 	if (b->full)
 		return false;
-	look_for(&l, buf_str(b), name, a);
+	search_for(&l, buf_str(b), name, a);
 	return value ? l.last && str_eq(l.value, *value) : !l.last;
 }
 
@@ -113,6 +113,6 @@ bool ini_has(struct str text, struct str name, struct arena *a)
 {
 	struct looking l;
 
-	look_for(&l, text, name, a);
+	search_for(&l, text, name, a);
 	return l.last > 0;
 }

@@ -1,6 +1,6 @@
 /* json_value: texts in and out of JSON values. */
-#ifndef FORMAT_JSON_VALUE_H
-#define FORMAT_JSON_VALUE_H
+#ifndef FORMAT_JSON_H
+#define FORMAT_JSON_H
 
 #include <jansson.h>
 #include <stdlib.h>

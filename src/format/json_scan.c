@@ -42,7 +42,7 @@ static void blank_out(char *map, char *strict, size_t from, size_t to, char note
 }
 
 /* Some clients end a line at a carriage return and others do not: they would disagree on the end of this comment. */
-static bool ambiguous(struct str t, size_t from, size_t to)
+static bool json_scan_ambiguous(struct str t, size_t from, size_t to)
 {
 	return t.p[from + 1] == '/' && memchr(t.p + from, '\r', to - from);
 }
@@ -59,7 +59,7 @@ static const char *make_views(struct str t, char *map, char *strict)
 		char c = t.p[at];
 
 		if (end > at) {
-			if (ambiguous(t, at, end))
+			if (json_scan_ambiguous(t, at, end))
 				return "a comment contains a carriage return without a newline";
 			blank_out(map, strict, at, end,
 				  t.p[at + 1] == '/' ? JSON_LINE_NOTE : JSON_NOTE);

@@ -30,16 +30,16 @@ static size_t count_keys(const struct json_place *at)
 }
 
 /* The items on the way to a place. */
-struct way {
+struct json_path {
 	struct json_item item[JSON_PLACE_KEYS + 1];
 	size_t n;         /* how many of its keys exist */
 	size_t container; /* the value of the last one, or the whole object */
 	bool fits;        /* each value before the last is an object */
 };
 
-static struct way find_way(const struct json_doc *d, const struct json_place *at)
+static struct json_path find_json_path(const struct json_doc *d, const struct json_place *at)
 {
-	struct way w = { .container = json_skip(d, 0), .fits = true };
+	struct json_path w = { .container = json_skip(d, 0), .fits = true };
 
 	for (; w.n < count_keys(at); w.n++) {
 		w.fits = d->map[w.container] == '{';
@@ -66,7 +66,7 @@ static enum text_change json_text_finish(struct buf *b, struct str *out, struct 
 /* --- adding -------------------------------------------------------------------------------------- */
 
 /* The value inside the objects, and the array, that must be made for it from the key `depth` on. */
-static json_t *wrapped(const struct json_place *at, size_t depth, const json_t *value)
+static json_t *json_text_wrapped(const struct json_place *at, size_t depth, const json_t *value)
 {
 	json_t *v = json_deep_copy(value);
 
@@ -244,7 +244,7 @@ static enum text_change json_text_insert(const struct json_doc *d, size_t contai
 static enum text_change json_text_fresh(const struct json_place *at, const json_t *value,
 					struct str *out, struct arena *a)
 {
-	json_t *o = wrapped(at, 0, value);
+	json_t *o = json_text_wrapped(at, 0, value);
 	char *text = json_dumps(o, JSON_INDENT(2));
 
 	*out = arena_printf(a, "%s\n", text);
@@ -259,7 +259,7 @@ static enum text_change add_here(const struct json_doc *d, size_t container,
 				 struct str *out, struct arena *a)
 {
 	bool member = depth < count_keys(at);
-	json_t *item = member ? wrapped(at, depth, value) : json_deep_copy(value);
+	json_t *item = member ? json_text_wrapped(at, depth, value) : json_deep_copy(value);
 	enum text_change r = json_text_insert(d, container, item, member, out, a);
 
 	json_decref(item);
@@ -278,7 +278,7 @@ static bool is_value(const struct json_doc *d, const struct json_item *i, const 
 static enum text_change json_text_add_member(const struct json_doc *d, const struct json_place *at,
 					     const json_t *value, struct str *out, struct arena *a)
 {
-	struct way w = find_way(d, at);
+	struct json_path w = find_json_path(d, at);
 	struct json_item i;
 
 	if (!w.fits)
@@ -313,9 +313,9 @@ enum text_change json_text_add(struct str t, const struct json_place *at, const 
 
 /* Adds the item of `value` to the way. */
 static enum text_change find_entry(const struct json_doc *d, const struct json_place *at,
-				   const json_t *value, struct way *w)
+				   const json_t *value, struct json_path *w)
 {
-	*w = find_way(d, at);
+	*w = find_json_path(d, at);
 	if (!w->fits)
 		return TEXT_UNFIT;
 	if (w->n < count_keys(at))
@@ -335,12 +335,12 @@ json_t *json_text_get(struct str t, const struct json_place *at)
 	struct arena views = { 0 };
 	struct json_doc d;
 	json_t *v = NULL;
-	struct way w;
+	struct json_path w;
 
 	if (!t.n)
 		return NULL;
 	json_views(t, &d, &views);
-	w = find_way(&d, at);
+	w = find_json_path(&d, at);
 	if (w.n == count_keys(at))
 		v = json_value_of(&d, &w.item[w.n - 1]);
 	arena_free(&views);
@@ -365,7 +365,7 @@ enum text_change json_text_replace(struct str t, const struct json_place *at, co
 	struct arena views = { 0 };
 	struct json_doc d;
 	enum text_change r;
-	struct way w;
+	struct json_path w;
 
 	json_views(t, &d, &views);
 	r = find_entry(&d, at, old, &w);
@@ -384,7 +384,7 @@ static bool has_note(const struct json_doc *d, size_t from, size_t to)
 }
 
 /* Did json_text_add() make the container for its only item, n? A comment shows that it did not. */
-static bool made_for(const struct json_doc *d, const struct way *w, size_t n)
+static bool made_for(const struct json_doc *d, const struct json_path *w, size_t n)
 {
 	const struct json_item *i = &w->item[n];
 	size_t from = n ? w->item[n - 1].from : 0, to = n ? w->item[n - 1].end : d->text.n;
@@ -415,8 +415,8 @@ static enum text_change json_text_cut(const struct json_doc *d, const struct jso
 }
 
 /* Removes the innermost item, and with it the objects around it that json_text_add() made for it. */
-static enum text_change take_out(const struct json_doc *d, const struct way *w, struct str *out,
-				 struct arena *a)
+static enum text_change take_out(const struct json_doc *d, const struct json_path *w,
+				 struct str *out, struct arena *a)
 {
 	for (size_t n = w->n; n-- > 0;) {
 		const struct json_item *i = &w->item[n];
@@ -435,7 +435,7 @@ enum text_change json_text_remove(struct str t, const struct json_place *at, con
 	struct arena views = { 0 };
 	struct json_doc d;
 	enum text_change r;
-	struct way w;
+	struct json_path w;
 
 	json_views(t, &d, &views);
 	r = find_entry(&d, at, value, &w);

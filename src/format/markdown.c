@@ -251,7 +251,7 @@ static void split_name(struct str stem, struct str *id, struct str *rest)
 	*rest = str_n(stem.p + i, stem.n - i);
 }
 
-static struct str spaced(struct str s, struct arena *a)
+static struct str markdown_spaced(struct str s, struct arena *a)
 {
 	char *p = arena_cstr(a, s);
 
@@ -283,7 +283,7 @@ static void name_it(struct task *t, struct str name, struct arena *a)
 	if (t->title.n)
 		return;
 	if (!title.n)
-		title = spaced(rest, a);
+		title = markdown_spaced(rest, a);
 	t->title = arena_str(a, title_from(title.n ? title : t->description, t->id));
 }
 

@@ -2,8 +2,8 @@
  * plan: tasks from a Markdown list. Each item is a task: its first line is the title, the text below it the description.
  * An item inside another item is its sub-task. `- [x]` marks an item as done. Text outside the list is not read.
  */
-#ifndef FORMAT_PLAN_H
-#define FORMAT_PLAN_H
+#ifndef FORMAT_MARKDOWN_PLAN_H
+#define FORMAT_MARKDOWN_PLAN_H
 
 #include "base/arena.h"
 #include "format/yaml.h"

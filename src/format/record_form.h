@@ -3,8 +3,8 @@
  * no field (tokens are hashes) and rounds no value: a written object reads back as the same task. Times are ms since
  * 1970; a string that is not valid text becomes {"hex": …}.
  */
-#ifndef FORMAT_RECORD_H
-#define FORMAT_RECORD_H
+#ifndef FORMAT_RECORD_FORM_H
+#define FORMAT_RECORD_FORM_H
 
 #include <jansson.h>
 

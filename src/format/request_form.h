@@ -1,8 +1,8 @@
 /*
  * request: encodes a call as bytes, for other processes and for histories, and as JSON.
  */
-#ifndef FORMAT_REQUEST_H
-#define FORMAT_REQUEST_H
+#ifndef FORMAT_REQUEST_FORM_H
+#define FORMAT_REQUEST_FORM_H
 
 #include <jansson.h>
 

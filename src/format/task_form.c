@@ -127,7 +127,7 @@ const char *life_name(int64_t life)
 {
 	static const char *const lives[] = { "", "unknown", "alive", "dead" };
 
-	return life > LIFE_NOT_LOOKED && life <= LIFE_DEAD ? lives[life] : "";
+	return life > LIFE_NOT_CHECKED && life <= LIFE_DEAD ? lives[life] : "";
 }
 
 json_t *lock_json(const struct task *t, int64_t now, struct arena *a)

@@ -2,8 +2,8 @@
  * task: encodes a task as bytes and as JSON, by the list of fields in task.def. A packed task unpacks to the same
  * task; the JSON never holds a token.
  */
-#ifndef FORMAT_TASK_H
-#define FORMAT_TASK_H
+#ifndef FORMAT_TASK_FORM_H
+#define FORMAT_TASK_FORM_H
 
 #include <jansson.h>
 

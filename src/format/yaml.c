@@ -326,7 +326,7 @@ static bool is_plain(struct str s)
 
 /* The length of the character at p if YAML needs an escape for it (control characters, line breaks, byte order marks);
  * else 0. */
-static size_t awkward(const unsigned char *p, size_t n)
+static size_t yaml_awkward(const unsigned char *p, size_t n)
 {
 	if (p[0] < 0x20 || p[0] == 0x7f)
 		return 1;
@@ -358,7 +358,7 @@ static void add_quoted(struct buf *out, struct str s)
 	buf_addc(out, '"');
 	for (size_t i = 0; i < s.n;) {
 		const unsigned char *p = (const unsigned char *)s.p + i;
-		size_t n = awkward(p, s.n - i);
+		size_t n = yaml_awkward(p, s.n - i);
 
 		if (n)
 			add_escape(out, p, n);
@@ -432,7 +432,7 @@ static bool is_block(struct str s)
 		if (s.p[i] == ' ' && (i + 1 == s.n || s.p[i + 1] == '\n'))
 			return false;
 		if (s.p[i] != '\n' && s.p[i] != '\t' &&
-		    awkward((const unsigned char *)s.p + i, s.n - i))
+		    yaml_awkward((const unsigned char *)s.p + i, s.n - i))
 			return false;
 	}
 	return !str_ends(s, STR("\n\n"));

@@ -139,7 +139,7 @@ struct call {
 	bool head_only;
 };
 
-static void disconnect(struct http_client *c)
+static void http_client_disconnect(struct http_client *c)
 {
 	wire_close(&c->wire);
 	c->at = c->n = 0;
@@ -150,7 +150,7 @@ static enum http_fate http_client_lose(struct call *k, ssize_t result, const cha
 {
 	struct http_answer *out = k->out;
 
-	disconnect(k->c);
+	http_client_disconnect(k->c);
 	out->fate = k->sent ? HTTP_UNKNOWN : HTTP_NOT_SENT;
 	out->timed_out = result == WIRE_TIMEOUT;
 	out->stopped = result == WIRE_STOPPED;
@@ -194,7 +194,7 @@ static int connect_now(struct call *k)
 	if (result != WIRE_FAILED || !c->wire.offered)
 		return result;
 	why[0] = '\0';
-	disconnect(c);
+	http_client_disconnect(c);
 	return connect_secure(k, deadline);
 }
 
@@ -364,7 +364,7 @@ static bool is_gateway_trouble(int status)
 	return status >= 502 && status <= 504;
 }
 
-static ssize_t judge_proof(struct call *k, struct str nonce)
+static ssize_t check_proof(struct call *k, struct str nonce)
 {
 	struct http_client *c = k->c;
 	char address[PROOF_ADDRESS_LEN];
@@ -386,7 +386,7 @@ static ssize_t judge_proof(struct call *k, struct str nonce)
 }
 
 /* The server of a new connection proves that it knows the token. With TLS, its certificate has proved who it is. */
-static ssize_t prove(struct call *k)
+static ssize_t http_client_prove_server(struct call *k)
 {
 	struct http_client *c = k->c;
 	bool head_only = k->head_only;
@@ -405,7 +405,7 @@ static ssize_t prove(struct call *k)
 	result = ask_for_proof(k, nonce);
 	k->head_only = head_only;
 	if (!result)
-		result = judge_proof(k, nonce);
+		result = check_proof(k, nonce);
 	else if (c->parse.state == PARSE_BAD)
 		result = not_proven(k, "it does not speak HTTP");
 	arena_free(&a);
@@ -421,12 +421,12 @@ static enum http_fate http_client_begin(struct call *k, struct str text)
 	ssize_t result, read;
 
 	if (c->at < c->n || !wire_quiet(&c->wire))
-		disconnect(c);
+		http_client_disconnect(c);
 	if (c->wire.fd < 0) {
 		result = connect_now(k);
 		k->out->connected = !result;
 		if (!result)
-			result = prove(k);
+			result = http_client_prove_server(k);
 		if (result)
 			return http_client_lose(k, result,
 						"the connection ended before the request was sent");
@@ -450,7 +450,7 @@ static enum http_fate http_client_begin(struct call *k, struct str text)
 static void http_client_settle(struct http_client *c)
 {
 	if (c->parse.state != PARSE_DONE || !c->parse.keep_alive)
-		disconnect(c);
+		http_client_disconnect(c);
 	parse_next(&c->parse);
 	c->parse.sink = NULL;
 }
@@ -569,7 +569,7 @@ int http_feed_line(struct http_client *c, size_t line_max, int64_t deadline, str
 		if (n == WIRE_TIMEOUT || n == WIRE_STOPPED)
 			return -2;
 		if (n <= 0) {
-			disconnect(c);
+			http_client_disconnect(c);
 			return -1;
 		}
 		c->at += parse_feed(&c->parse, c->in + c->at, c->n - c->at);

@@ -4,8 +4,8 @@
  *
  * One thread at a time uses a client. OpenSSL is loaded (pawl-http-tls.so) only for https.
  */
-#ifndef HTTP_CLIENT_H
-#define HTTP_CLIENT_H
+#ifndef HTTP_HTTP_CLIENT_H
+#define HTTP_HTTP_CLIENT_H
 
 #include "base/arena.h"
 #include "http/http_message.h"

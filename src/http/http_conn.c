@@ -16,7 +16,7 @@ static const struct http_limits *http_conn_limits(const struct conn *c)
 	return &c->s->options.limits;
 }
 
-static void arm(struct event *e, int64_t ms)
+static void http_conn_arm(struct event *e, int64_t ms)
 {
 	struct timeval after = { .tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000 };
 
@@ -34,10 +34,10 @@ static void http_conn_limit(struct conn *c, int64_t ms)
 	if (c->fires_ms > now && c->fires_ms <= c->due_ms)
 		return;
 	c->fires_ms = c->due_ms;
-	arm(&c->timer, ms);
+	http_conn_arm(&c->timer, ms);
 }
 
-static void unlimit(struct conn *c)
+static void http_conn_unlimit(struct conn *c)
 {
 	c->due_ms = 0;
 }
@@ -57,7 +57,7 @@ static void output_changed(struct evbuffer *out, const struct evbuffer_cb_info *
 	if (!evbuffer_get_length(out))
 		event_del(&c->stall);
 	else if (info->n_deleted || !info->orig_size)
-		arm(&c->stall, http_conn_limits(c)->write_ms);
+		http_conn_arm(&c->stall, http_conn_limits(c)->write_ms);
 }
 
 static void input_changed(struct evbuffer *in, const struct evbuffer_cb_info *info, void *ctx)
@@ -107,7 +107,7 @@ void conn_close(struct conn *c)
 
 /* Everything is sent. To close at once would reset the connection if the peer is still sending,
  * and the peer could lose the answer that is on its way. */
-static void linger(struct conn *c)
+static void http_conn_linger(struct conn *c)
 {
 	if (c->eof) {
 		conn_close(c);
@@ -123,11 +123,11 @@ static void linger(struct conn *c)
 
 static void http_conn_finish(struct conn *c)
 {
-	unlimit(c);
+	http_conn_unlimit(c);
 	c->phase = PHASE_FLUSH;
 	bufferevent_setwatermark(c->bev, EV_WRITE, 0, 0);
 	if (!conn_unsent(c))
-		linger(c);
+		http_conn_linger(c);
 }
 
 /* ---- requests */
@@ -136,7 +136,7 @@ static void hand_over(struct conn *c)
 {
 	struct http_exchange *x = c->x;
 
-	unlimit(c);
+	http_conn_unlimit(c);
 	c->phase = PHASE_ANSWER;
 	c->s->count.requests++;
 	exchange_complete(x, c);
@@ -181,7 +181,7 @@ static void begin_head(struct conn *c)
 }
 
 /* Gives the parser the first piece of the input. */
-static void feed(struct conn *c)
+static void http_conn_feed(struct conn *c)
 {
 	struct evbuffer *in = bufferevent_get_input(c->bev);
 	struct evbuffer_iovec v;
@@ -218,7 +218,7 @@ static bool http_conn_step(struct conn *c)
 	if (c->phase != PHASE_BODY && conn_unsent(c) > READ_MARK)
 		return false;
 	if (evbuffer_get_length(in)) {
-		feed(c);
+		http_conn_feed(c);
 		return true;
 	}
 	if (!c->eof)
@@ -244,7 +244,7 @@ void conn_work(struct conn *c)
 
 void conn_keep(struct conn *c)
 {
-	unlimit(c);
+	http_conn_unlimit(c);
 	c->phase = PHASE_ANSWER;
 }
 
@@ -312,7 +312,7 @@ static void on_write(struct bufferevent *bev, void *ctx)
 	(void)bev;
 	if (c->phase == PHASE_FLUSH) {
 		if (!conn_unsent(c))
-			linger(c);
+			http_conn_linger(c);
 		return;
 	}
 	c->working = true;

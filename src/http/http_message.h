@@ -1,8 +1,8 @@
 /*
  * message: the parts of an HTTP/1.1 message that the server, the client and their callers share.
  */
-#ifndef HTTP_MESSAGE_H
-#define HTTP_MESSAGE_H
+#ifndef HTTP_HTTP_MESSAGE_H
+#define HTTP_HTTP_MESSAGE_H
 
 #include "base/str.h"
 

@@ -65,7 +65,7 @@ bool http_host_allowed(const struct http_guard *g, struct str host)
 	return name_given(g, host);
 }
 
-static bool loopback(struct str host)
+static bool http_guard_loopback(struct str host)
 {
 	return str_eq_nocase(host, STR("localhost")) || ends_nocase(host, STR(".localhost")) ||
 	       str_is(host, "[::1]") || (str_starts(host, STR("127.")) && is_address(host));
@@ -81,7 +81,7 @@ static bool origin_allowed(const struct http_guard *g, struct str origin, struct
 		return true;
 	if (!cut_port(&origin) || !origin.n)
 		return false;
-	return loopback(origin) || name_given(g, origin);
+	return http_guard_loopback(origin) || name_given(g, origin);
 }
 
 static bool type_allowed(const struct http_guard *g, struct str type)

@@ -3,8 +3,8 @@
  * this network. They are needed on every route: a same-origin GET after DNS rebinding carries no
  * Origin, so only its Host gives it away.
  */
-#ifndef HTTP_GUARD_H
-#define HTTP_GUARD_H
+#ifndef HTTP_HTTP_ORIGIN_H
+#define HTTP_HTTP_ORIGIN_H
 
 #include "http/http_server.h"
 

@@ -2,8 +2,8 @@
  * parse: one HTTP/1.1 message at a time, from bytes that come in pieces of any size. It refuses every
  * form that two programs could understand differently (request smuggling).
  */
-#ifndef HTTP_PARSE_H
-#define HTTP_PARSE_H
+#ifndef HTTP_HTTP_PARSE_H
+#define HTTP_HTTP_PARSE_H
 
 #include "base/buf.h"
 #include "http/http_message.h"

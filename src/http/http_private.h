@@ -1,8 +1,8 @@
 /*
  * part: what the files of the server share.
  */
-#ifndef HTTP_PART_H
-#define HTTP_PART_H
+#ifndef HTTP_HTTP_PRIVATE_H
+#define HTTP_HTTP_PRIVATE_H
 
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>

@@ -8,8 +8,8 @@
  *
  * The address is that of this very connection, so nobody can pass the question on to the server at another address.
  */
-#ifndef HTTP_PROOF_H
-#define HTTP_PROOF_H
+#ifndef HTTP_HTTP_PROOF_H
+#define HTTP_HTTP_PROOF_H
 
 #include <sys/socket.h>
 

@@ -11,8 +11,8 @@
  * http_drop(): at once or later, and also when the peer is gone or the server was freed. Answers to
  * a peer that is gone are discarded. Requests that a peer pipelines are handled one after the other.
  */
-#ifndef HTTP_SERVER_H
-#define HTTP_SERVER_H
+#ifndef HTTP_HTTP_SERVER_H
+#define HTTP_HTTP_SERVER_H
 
 #include <sys/types.h>
 

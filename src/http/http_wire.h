@@ -1,8 +1,8 @@
 /*
  * wire: the client's connection: bytes in and out, each with a deadline.
  */
-#ifndef HTTP_WIRE_H
-#define HTTP_WIRE_H
+#ifndef HTTP_HTTP_WIRE_H
+#define HTTP_HTTP_WIRE_H
 
 #include "http/address.h"
 #include "http/tls.h"

@@ -3,7 +3,7 @@
 
 #include "base/hex.h"
 
-enum framing {
+enum body_state {
 	LENGTH,     /* `left` bytes follow */
 	CHUNK_LINE, /* the size of a chunk */
 	CHUNK_DATA, /* `left` bytes of it */
@@ -92,7 +92,7 @@ static void end_trailer(struct parse *m, struct str line)
 		parse_refuse(m, 400, "the length of the body is not clear");
 }
 
-static void end_line(struct parse *m)
+static void end_body_line(struct parse *m)
 {
 	struct str line = str_n(m->chunk_line, m->chunk_used);
 
@@ -119,7 +119,7 @@ static size_t take_chunk_end(struct parse *m, char c)
 	return 1;
 }
 
-static size_t take_line(struct parse *m, const char *p, size_t n)
+static size_t take_body_line(struct parse *m, const char *p, size_t n)
 {
 	const char *end = memchr(p, '\n', n);
 	size_t taken = end ? (size_t)(end - p) + 1 : n;
@@ -134,7 +134,7 @@ static size_t take_line(struct parse *m, const char *p, size_t n)
 	memcpy(m->chunk_line + m->chunk_used, p, taken);
 	m->chunk_used += taken;
 	if (end)
-		end_line(m);
+		end_body_line(m);
 	return taken;
 }
 
@@ -150,7 +150,7 @@ size_t parse_body(struct parse *m, const char *p, size_t n)
 		else if (m->framing == CHUNK_END)
 			at += take_chunk_end(m, p[at]);
 		else
-			at += take_line(m, p + at, n - at);
+			at += take_body_line(m, p + at, n - at);
 	}
 	return at;
 }

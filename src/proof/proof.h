@@ -34,7 +34,7 @@ enum check_kind {
 #define TORTURE_TASKS_MAX 100000
 #define TORTURE_ROUNDS_MAX 100000
 
-enum torture_way {
+enum torture_mode {
 	TORTURE_MIX,   /* every operation, at random */
 	TORTURE_DRAIN, /* take and done until nothing is left */
 	TORTURE_CLAIMS /* all agents claim one task at once, round by round */
@@ -56,7 +56,7 @@ struct torture_figures {
 struct torture_plan {
 	struct str uri;
 	struct str pawl; /* version of pawl, for the history */
-	enum torture_way way;
+	enum torture_mode mode;
 	int64_t agents, tasks, rounds;
 	int64_t ms, calls; /* the mix ends after this time or number of calls (0 = no limit) */
 	int64_t kills, stops, skews; /* totals */

@@ -14,7 +14,7 @@
 	10000 /* tasks of one status that are put in order; of more, the oldest come first */
 #define COUNTED_MAX 5000 /* records that an overview looks at in order to count them */
 #define NAMED_MAX 3      /* of the tasks that one waits for */
-#define LOOKED_MAX 20    /* dependencies that are read in order to find those */
+#define CHECKED_MAX 20   /* dependencies that are read in order to find those */
 
 #define ENDED (STATUS_BIT(DONE) | STATUS_BIT(FAILED) | STATUS_BIT(CANCELED))
 
@@ -528,7 +528,7 @@ static int await_depends(struct store *s, const struct task *t, struct standing 
 		struct record rec;
 		int r = 0;
 
-		if (i >= LOOKED_MAX)
+		if (i >= CHECKED_MAX)
 			out->more = true;
 		else
 			r = s->ops->get(s, task_key(a, t->depends.v[i]), &rec, a);

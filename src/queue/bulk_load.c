@@ -291,7 +291,8 @@ static enum result run_pieces(struct loading *b, size_t clears, size_t loads)
 	return bulk_run(&b->bulk, changes, n, kind_of(b));
 }
 
-static enum result clearing(struct queue *q, size_t *pieces, struct answer *ans, struct arena *a)
+static enum result bulk_load_clearing(struct queue *q, size_t *pieces, struct answer *ans,
+				      struct arena *a)
 {
 	int64_t n;
 	int r = q->store->ops->count(q->store, &(struct query){ 0 }, &n);
@@ -310,7 +311,7 @@ enum result queue_clear(struct queue *q, bool force, struct str agent, struct st
 
 	if (q->remote)
 		return q->far->clear(q->remote, force, agent, run, n, ans, a);
-	code = clearing(q, &pieces, ans, a);
+	code = bulk_load_clearing(q, &pieces, ans, a);
 	if (code == SUCCESS)
 		code = run_pieces(&b, pieces, 0);
 	*n = (int64_t)b.n;
@@ -331,7 +332,7 @@ enum result queue_load(struct queue *q, struct load *l, struct answer *ans, stru
 
 	if (q->remote)
 		return q->far->load(q->remote, l, false, ans, a);
-	code = l->restore ? clearing(q, &clears, ans, a) : SUCCESS;
+	code = l->restore ? bulk_load_clearing(q, &clears, ans, a) : SUCCESS;
 	if (code == SUCCESS && l->restore)
 		r = dump_compare(q, &log);
 	if (r < 0)

@@ -7,7 +7,7 @@
 static const struct {
 	const char *name;
 	size_t offset;
-} counts[CENSUS_COUNTS] = {
+} counts[RECORD_COUNTS] = {
 	{ "open_depends", offsetof(struct task, open_deps) },
 	{ "canceled_depends", offsetof(struct task, canceled_deps) },
 	{ "open_subtasks", offsetof(struct task, open_subs) },
@@ -40,7 +40,7 @@ static int add_record(const struct record *r, void *ctx)
 	return 0;
 }
 
-int census_take(struct recount *c, struct store *s, struct edit *e)
+int record_counts_take(struct recount *c, struct store *s, struct edit *e)
 {
 	struct query all = { .pick = PICK_ALL };
 
@@ -67,10 +67,10 @@ static struct strs missing_depends(const struct recount *c, struct strs keys, st
 	return out;
 }
 
-static void compare_counts(struct task *have, struct task *right, struct census_fault *out,
+static void compare_counts(struct task *have, struct task *right, struct record_counts_fault *out,
 			   struct arena *a)
 {
-	for (size_t i = 0; i < CENSUS_COUNTS; i++) {
+	for (size_t i = 0; i < RECORD_COUNTS; i++) {
 		int64_t is = *count_of(have, i), should = *count_of(right, i);
 
 		out->right[i] = should;
@@ -83,13 +83,13 @@ static void compare_counts(struct task *have, struct task *right, struct census_
 	}
 }
 
-bool census_compare(const struct recount *c, const struct record *r, struct census_fault *out,
-		    struct arena *a)
+bool record_counts_compare(const struct recount *c, const struct record *r,
+			   struct record_counts_fault *out, struct arena *a)
 {
 	const struct recount_entry *e = recount_find(c, r->key);
 	struct task have = { 0 }, right = { 0 };
 
-	*out = (struct census_fault){ 0 };
+	*out = (struct record_counts_fault){ 0 };
 	if (!e || !e->status || task_unpack(arena_str(a, r->hot), &have, a))
 		return false;
 	out->parent = r->ix.parent.n && !recount_find(c, r->ix.parent);
@@ -100,8 +100,8 @@ bool census_compare(const struct recount *c, const struct record *r, struct cens
 	return out->parent || out->depends.n || out->counts;
 }
 
-void census_correct(struct task *t, const struct census_fault *f)
+void record_counts_correct(struct task *t, const struct record_counts_fault *f)
 {
-	for (size_t i = 0; f->counts && i < CENSUS_COUNTS; i++)
+	for (size_t i = 0; f->counts && i < RECORD_COUNTS; i++)
 		*count_of(t, i) = f->right[i];
 }

@@ -7,7 +7,7 @@ bool lock_dead(const struct lock *l)
 	return l->pid && proc_life(l->host, l->boot_id, l->pid, l->pid_start) == PROC_DEAD;
 }
 
-void lock_look(struct lock *l)
+void lock_check(struct lock *l)
 {
 	static const int lives[] = {
 		[PROC_UNKNOWN] = LIFE_UNKNOWN, [PROC_ALIVE] = LIFE_ALIVE, [PROC_DEAD] = LIFE_DEAD
@@ -25,9 +25,9 @@ static bool same_lock(const struct lock *a, const struct lock *b)
 }
 
 /* After a conflict the change runs again. Skip a lock that was re-acquired after we judged it stale. */
-static bool reacquired(const struct act *w, const struct task *t)
+static bool op_cleanup_reacquired(const struct act *w, const struct task *t)
 {
-	const struct judged *j = &w->judged;
+	const struct decided *j = &w->decided;
 
 	for (size_t i = 0; i < j->n; i++)
 		if (str_eq(j->v[i].id, t->id))
@@ -37,7 +37,7 @@ static bool reacquired(const struct act *w, const struct task *t)
 
 static int op_cleanup_validate(struct act *w, struct strs keys)
 {
-	struct judged *j = &w->judged;
+	struct decided *j = &w->decided;
 	int r = 0;
 
 	for (size_t i = 0; !r && i < keys.n; i++) {
@@ -77,7 +77,7 @@ int do_cleanup(struct act *w)
 {
 	struct strs held = { 0 };
 	struct query q = { .held = true };
-	bool again = w->judged.done;
+	bool again = w->decided.done;
 	int r = act_keys(w, &q, &held);
 
 	if (!r && !again)
@@ -92,7 +92,7 @@ int do_cleanup(struct act *w)
 			r = r == BAD ? 0 : r;
 			continue;
 		}
-		if ((again && reacquired(w, &l->task)) ||
+		if ((again && op_cleanup_reacquired(w, &l->task)) ||
 		    !rules_cleanup(&l->task, &w->call, lock_dead(&l->task.lock))) {
 			warn_of_age(w, &l->task);
 			continue;

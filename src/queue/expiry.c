@@ -32,7 +32,7 @@ static void add_expired(struct expiries *x, struct str id, const struct task *t)
 			      .at = t->lock.expires_at };
 }
 
-static void look_at(struct expiries *x, struct str id, const struct task *t)
+static void check_one(struct expiries *x, struct str id, const struct task *t)
 {
 	const struct lock *l = &t->lock;
 	int64_t now = x->ans->now, left = l->expires_at - now;
@@ -66,7 +66,7 @@ static int each_held(const struct record *r, void *ctx)
 	struct task t;
 
 	if (state_of(r, &t, &scratch))
-		look_at(x, t.id, &t);
+		check_one(x, t.id, &t);
 	arena_free(&scratch);
 	return arena_over(x->arena);
 }
@@ -81,7 +81,7 @@ static int each_kind(struct store *s, struct expiries *x)
 
 		r = guard_kind(s, (enum typed)k, &t, &scratch);
 		if (!r)
-			look_at(x, t.id, &t);
+			check_one(x, t.id, &t);
 		arena_free(&scratch);
 	}
 	return r;
@@ -104,7 +104,7 @@ int read_expired(struct store *s, int64_t since, const struct task *only, struct
 	int r = 0;
 
 	if (only) {
-		look_at(&x, only->id, only);
+		check_one(&x, only->id, only);
 	} else {
 		r = s->ops->scan(s, &held, each_held, &x);
 		if (r >= 0)

@@ -225,23 +225,23 @@ int frame_facts_open(struct str one, struct frame_facts *f)
 	return 0;
 }
 
-static const struct shape_member prospects_members[] = {
-	ROW(1, INT, prospects, coming),
-	ROW(2, INT, prospects, stuck),
-	ROW(3, STR, prospects, stuck_id),
-	ROW(4, INT, prospects, wait_ms),
+static const struct shape_member forecast_members[] = {
+	ROW(1, INT, forecast, coming),
+	ROW(2, INT, forecast, stuck),
+	ROW(3, STR, forecast, stuck_id),
+	ROW(4, INT, forecast, wait_ms),
 };
-static const struct shape prospects_shape = SHAPE_OF(prospects_members, prospects);
+static const struct shape forecast_shape = SHAPE_OF(forecast_members, forecast);
 
-void frame_prospects(struct buf *b, const struct prospects *p)
+void frame_forecast(struct buf *b, const struct forecast *p)
 {
-	add_shape(b, &prospects_shape, p);
+	add_shape(b, &forecast_shape, p);
 }
 
-int frame_prospects_open(struct str one, struct prospects *p)
+int frame_forecast_open(struct str one, struct forecast *p)
 {
-	*p = (struct prospects){ 0 };
-	if (shape_unpack(&prospects_shape, SHAPE_ALL, one, p, NULL) ||
+	*p = (struct forecast){ 0 };
+	if (shape_unpack(&forecast_shape, SHAPE_ALL, one, p, NULL) ||
 	    !counts_good((int64_t[]){ p->coming, p->stuck }, 2) || !time_good(p->wait_ms) ||
 	    (p->stuck_id.n && id_fault(p->stuck_id)))
 		return -EBADMSG;

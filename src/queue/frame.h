@@ -46,8 +46,8 @@ void frame_facts(struct buf *b, const struct frame_facts *f);
 int frame_facts_open(struct str one, struct frame_facts *f);
 
 /* The answer of queue_prospects(). */
-void frame_prospects(struct buf *b, const struct prospects *p);
-int frame_prospects_open(struct str one, struct prospects *p);
+void frame_forecast(struct buf *b, const struct forecast *p);
+int frame_forecast_open(struct str one, struct forecast *p);
 
 struct frame_finding {
 	int64_t level;

@@ -134,7 +134,7 @@ static void count_refused(struct queue_counts *c, const struct act *w)
 }
 
 /* Any process that may write the file can have written anything into it. */
-static bool sound(const union note *n, uint64_t sum)
+static bool health_counters_sound(const union note *n, uint64_t sum)
 {
 	const struct health_refusal *r = &n->refusal;
 
@@ -152,7 +152,8 @@ static void read_refused(const struct queue_counts *c, struct health *out)
 
 		for (size_t i = 0; i < NOTE_WORDS; i++)
 			n.word[i] = c->last_refused[k].word[i];
-		if (n.refusal.at > out->last_refused.at && sound(&n, c->last_refused[k].sum))
+		if (n.refusal.at > out->last_refused.at &&
+		    health_counters_sound(&n, c->last_refused[k].sum))
 			out->last_refused = n.refusal;
 	}
 }

@@ -71,7 +71,7 @@ static bool decide_usable(const struct task *t, struct arena *a)
 }
 
 /* Can the task be saved by another id, or by the fields of its index? */
-static bool judge_task(const struct record *r, struct judgment *out, struct arena *a)
+static bool decide_task(const struct record *r, struct judgment *out, struct arena *a)
 {
 	struct task *t = &out->task;
 	struct str id;
@@ -99,7 +99,7 @@ static bool judge_task(const struct record *r, struct judgment *out, struct aren
 
 /* --- all records ------------------------------------------------------------------------------------- */
 
-static bool judge_number(const struct record *r, struct judgment *out)
+static bool decide_number(const struct record *r, struct judgment *out)
 {
 	if (key_fault(r->key))
 		return false;
@@ -124,7 +124,7 @@ static bool is_like_task(const struct record *r)
 	return r->ix.status || str_starts(r->key, STR("task/"));
 }
 
-void mend_judge(const struct record *r, bool locks_only, struct judgment *out, struct arena *a)
+void repair_decide(const struct record *r, bool locks_only, struct judgment *out, struct arena *a)
 {
 	*out = (struct judgment){ .fault = record_fault(r, a) };
 	if (!out->fault && index_differs(r, locks_only, a)) {
@@ -138,7 +138,7 @@ void mend_judge(const struct record *r, bool locks_only, struct judgment *out, s
 		out->repair = REPAIR_LEAVE;
 		return;
 	}
-	if (judge_number(r, out) || (is_like_task(r) && judge_task(r, out, a)))
+	if (decide_number(r, out) || (is_like_task(r) && decide_task(r, out, a)))
 		return;
 	out->repair = REPAIR_AWAY;
 	out->does = "move it to a file";

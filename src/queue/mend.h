@@ -26,6 +26,6 @@ struct judgment {
 };
 
 /* locks_only: the store keeps only locks (STORE_LOCKS_ONLY). The strings of *out are in `a`. */
-void mend_judge(const struct record *r, bool locks_only, struct judgment *out, struct arena *a);
+void repair_decide(const struct record *r, bool locks_only, struct judgment *out, struct arena *a);
 
 #endif

@@ -40,7 +40,7 @@ int do_id(struct act *w)
 	return r;
 }
 
-static int greatest(const struct record *r, void *ctx)
+static int op_create_greatest(const struct record *r, void *ctx)
 {
 	int64_t *most = ctx, n = id_number(r->ix.id);
 
@@ -73,7 +73,7 @@ int do_id_init(struct act *w)
 	if (damaged)
 		was = r = 0;
 	if (!r)
-		r = edit_scan(w->e, &all, greatest, &n);
+		r = edit_scan(w->e, &all, op_create_greatest, &n);
 	if (!r && damaged) /* an id that was removed is not given again */
 		r = edit_scan(w->e, &others, greatest_gone, &n);
 	if (r)

@@ -163,7 +163,7 @@ static int remove_handle(struct act *w)
 }
 
 /* To end another's lock needs a reason; to cut links does not. */
-static int override(struct act *w, struct loaded *l)
+static int op_remove_override(struct act *w, struct loaded *l)
 {
 	if (!override_is(&l->task, &w->call))
 		return 0;
@@ -199,7 +199,7 @@ int do_remove(struct act *w)
 		return act_decided(w, l);
 	r = may_remove(w, l, &deps, &subs);
 	if (!r)
-		r = override(w, l);
+		r = op_remove_override(w, l);
 	if (!r)
 		r = cut_dependents(w, l, deps);
 	if (!r)

@@ -170,7 +170,7 @@ static bool may_come(const struct graph *g, const struct node *t)
 	return t->wanted && t->moves && (!t->except || waits_deps(g, t) || waits_subs(g, t));
 }
 
-static void forecast_decide(const struct graph *g, struct prospects *out, struct arena *a)
+static void forecast_decide(const struct graph *g, struct forecast *out, struct arena *a)
 {
 	for (size_t i = 0; i < g->n; i++) {
 		const struct node *t = &g->v[i];
@@ -186,7 +186,7 @@ static void forecast_decide(const struct graph *g, struct prospects *out, struct
 }
 
 static enum result forecast_check(struct queue *q, const struct request *rq, bool people,
-				  struct prospects *out, struct answer *ans, struct arena *a)
+				  struct forecast *out, struct answer *ans, struct arena *a)
 {
 	struct query open = { .pick = PICK_ALL, .statuses = STATUS_OPEN };
 	struct graph g = { .rq = rq,
@@ -209,10 +209,10 @@ static enum result forecast_check(struct queue *q, const struct request *rq, boo
 	return r ? fault_answer(&q->err, ans, a) : SUCCESS;
 }
 
-enum result queue_prospects(struct queue *q, const struct request *rq, bool people,
-			    struct prospects *out, struct answer *ans, struct arena *a)
+enum result queue_forecast(struct queue *q, const struct request *rq, bool people,
+			   struct forecast *out, struct answer *ans, struct arena *a)
 {
-	*out = (struct prospects){ 0 };
-	return q->remote ? q->far->prospects(q->remote, rq, people, out, ans, a)
+	*out = (struct forecast){ 0 };
+	return q->remote ? q->far->forecast(q->remote, rq, people, out, ans, a)
 			 : forecast_check(q, rq, people, out, ans, a);
 }

@@ -4,7 +4,7 @@
 
 #include "queue/queue.h"
 
-struct prospects {
+struct forecast {
 	int64_t coming; /* open tasks that can become eligible for the caller */
 	/* open tasks for the caller that need a person first, or that the caller itself released; one of them */
 	int64_t stuck;
@@ -14,7 +14,7 @@ struct prospects {
 
 /* rq: an OP_TAKE with its filters and `except`. A task can become eligible by the work of agents and by time. people: a
  * task that waits for a person counts, too. */
-enum result queue_prospects(struct queue *q, const struct request *rq, bool people,
-			    struct prospects *out, struct answer *ans, struct arena *a);
+enum result queue_forecast(struct queue *q, const struct request *rq, bool people,
+			   struct forecast *out, struct answer *ans, struct arena *a);
 
 #endif

@@ -200,10 +200,10 @@ bool queue_park(struct queue *q, int64_t ms)
 /* Each pause is longer than the last, so that a long wait costs few reads. */
 int64_t queue_pause(struct queue *q, int64_t ms)
 {
-	struct backoff *b = &q->config.look;
+	struct backoff *b = &q->config.poll_pause;
 
-	b->base_ms = b->base_ms ? b->base_ms : QUEUE_LOOK_MS;
-	b->max_ms = b->max_ms ? b->max_ms : QUEUE_LOOK_MAX_MS;
+	b->base_ms = b->base_ms ? b->base_ms : QUEUE_POLL_MS;
+	b->max_ms = b->max_ms ? b->max_ms : QUEUE_POLL_MAX_MS;
 	b->deadline = ms;
 	return backoff_next(b, 0);
 }
@@ -214,10 +214,10 @@ static bool loses_news(const struct queue *q)
 	return !q->remote && q->store->traits & STORE_FAR;
 }
 
-int64_t queue_look_ms(struct queue *q)
+int64_t queue_poll_ms(struct queue *q)
 {
 	if (queue_wake_fd(q) < 0)
-		return QUEUE_LOOK_MS;
+		return QUEUE_POLL_MS;
 	return loses_news(q) ? QUEUE_FAR_MS : INT64_MAX;
 }
 
@@ -225,14 +225,14 @@ bool queue_wait(struct queue *q, int64_t ms)
 {
 	int fd = queue_wake_fd(q);
 	struct pollfd p = { .fd = fd, .events = POLLIN };
-	bool look = fd < 0 || (loses_news(q) && ms >= QUEUE_FAR_MS);
+	bool poll_pause = fd < 0 || (loses_news(q) && ms >= QUEUE_FAR_MS);
 
 	if (fd < 0)
 		ms = queue_pause(q, ms);
-	else if (look)
+	else if (poll_pause)
 		ms = QUEUE_FAR_MS;
 	if (poll(&p, fd >= 0, (int)(ms > 60000 ? 60000 : ms)) <= 0)
-		return look;
+		return poll_pause;
 	queue_woken(q);
 	return true;
 }

@@ -33,9 +33,9 @@ struct queue_config {
 	enum result (*bearer)(void *ctx, struct str origin, struct str *token, bool *insecure,
 			      struct answer *ans, struct arena *a);
 	void *bearer_ctx;
-	const char *ca_file;   /* NULL: those of the system */
-	const char *state_dir; /* the user's state folder, for TLS sessions; NULL: keep none */
-	struct backoff look;   /* pauses between reads, if the store cannot wake us */
+	const char *ca_file;       /* NULL: those of the system */
+	const char *state_dir;     /* the user's state folder, for TLS sessions; NULL: keep none */
+	struct backoff poll_pause; /* pauses between reads, if the store cannot wake us */
 	/* Of a queue behind a server: if the network repeated a change, the server calls it repeated, whether this call has
 	 * made it or an earlier one. Sets `repeated` to REPEATED_MAYBE then; else it is 0. */
 	bool tells_resent;
@@ -84,17 +84,17 @@ void queue_woken(struct queue *q);
 int64_t queue_pause(struct queue *q, int64_t ms);
 /* The longest time between two reads while a caller waits. A notification of a server can get lost with its connection.
  * INT64_MAX: this store loses none. */
-int64_t queue_look_ms(struct queue *q);
+int64_t queue_poll_ms(struct queue *q);
 #define QUEUE_FAR_MS 2000
-#define QUEUE_LOOK_MS 250
-#define QUEUE_LOOK_MAX_MS 5000
+#define QUEUE_POLL_MS 250
+#define QUEUE_POLL_MAX_MS 5000
 enum result queue_check(struct queue *q, check_fn *fn, void *ctx, struct answer *ans,
 			struct arena *a);
 /* Makes the repairs of this step: those of the store, then those of the records. MEND_DATA: the caller holds
  * @maintenance. *n: the number of repaired records. */
-enum result queue_mend(struct queue *q, enum mend_step step, const struct mend_sink *sink,
-		       struct str agent, struct str run, size_t *n, struct answer *ans,
-		       struct arena *a);
+enum result queue_repair(struct queue *q, enum repair_step step, const struct repair_sink *sink,
+			 struct str agent, struct str run, size_t *n, struct answer *ans,
+			 struct arena *a);
 int64_t queue_now(struct queue *q);
 /* The id of the queue: a UUID that stays the same when the queue moves. false: the queue has none yet, or its
  * store cannot keep one. */

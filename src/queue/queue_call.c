@@ -93,7 +93,7 @@ int act_run(struct edit *e, void *ctx)
 	return read < 0 ? read : r;
 }
 
-static struct str hashed(struct arena *a, struct str token)
+static struct str queue_call_hashed(struct arena *a, struct str token)
 {
 	return token.n ? token_hash(a, token) : token;
 }
@@ -103,8 +103,8 @@ static struct act act_make(const struct policy *p, const struct request *rq, str
 {
 	return (struct act){ .call = { .rq = rq,
 				       .policy = p,
-				       .proof = hashed(a, rq->token),
-				       .fresh = hashed(a, rq->new_token),
+				       .proof = queue_call_hashed(a, rq->token),
+				       .fresh = queue_call_hashed(a, rq->new_token),
 				       .arena = a },
 			     .ans = ans };
 }
@@ -202,7 +202,7 @@ static bool has_pass(struct queue *q, struct act *w)
 		return false;
 	token = own ? own[kind]
 		    : q->config.pass(q->config.pass_ctx, (enum typed)kind, w->call.arena);
-	w->pass[kind] = hashed(w->call.arena, token);
+	w->pass[kind] = queue_call_hashed(w->call.arena, token);
 	return token.n > 0;
 }
 

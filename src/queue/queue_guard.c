@@ -98,7 +98,7 @@ static bool queue_guard_mine(struct act *w, enum typed kind, const struct lock *
 }
 
 /* 0: the lock is free, belongs to the caller, or this call will clean it up. *over: its lease has expired. */
-static int look_at(struct act *w, enum typed kind, bool *over)
+static int check_one(struct act *w, enum typed kind, bool *over)
 {
 	struct loaded *l;
 	int r = queue_guard_load(w, id_of(kind, w->call.arena), &l);
@@ -124,7 +124,7 @@ static int bits_get(struct act *w, int64_t *bits)
 }
 
 /* A pause refuses acquisitions only. Policy looks at it, since a repeated acquisition is not refused. */
-static int look_at_pause(struct act *w)
+static int check_pause(struct act *w)
 {
 	struct loaded *l;
 	int r;
@@ -162,11 +162,11 @@ int guard_check(struct act *w)
 
 		if (!(w->guard & bars & TYPED_BIT(k)))
 			continue;
-		r = look_at(w, (enum typed)k, &over);
+		r = check_one(w, (enum typed)k, &over);
 		if (over)
 			w->guard &= ~(int64_t)TYPED_BIT(k);
 	}
-	return r ? r : look_at_pause(w);
+	return r ? r : check_pause(w);
 }
 
 void guard_tidy(struct act *w)

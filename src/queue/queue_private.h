@@ -4,8 +4,8 @@
  *
  * Functions return 0, > 0 for a refusal (the answer has the reason), or a fault of the store.
  */
-#ifndef QUEUE_ACT_H
-#define QUEUE_ACT_H
+#ifndef QUEUE_QUEUE_PRIVATE_H
+#define QUEUE_QUEUE_PRIVATE_H
 
 #include "core/typed.h"
 #include "queue/queue.h"
@@ -31,7 +31,7 @@ struct queue {
 };
 
 /* The locks that a cleanup saw on its first run. A change may run again after a conflict. */
-struct judged {
+struct decided {
 	struct task *v;
 	size_t n;
 	bool done;
@@ -53,7 +53,7 @@ struct act {
 	struct answer *ans;
 	struct str pass
 		[TYPED_END]; /* token hashes of the caller's own locks of the whole queue, fetched when needed */
-	struct judged judged;
+	struct decided decided;
 	int64_t began_ns, ended_ns; /* its turn at the store began; the commit was over */
 	bool handed;                /* another process ran it */
 	bool failed;                /* the store failed */
@@ -188,7 +188,7 @@ void pause_tell(const struct task *pause, struct answer *ans, struct arena *a);
 int guard_cleanup(struct act *w);
 /* Is the holder's process provably dead? */
 bool lock_dead(const struct lock *l);
-void lock_look(struct lock *l); /* sets `life` */
+void lock_check(struct lock *l); /* sets `life` */
 /* Reads a lock of the whole queue, or the emergency. Without a holder there is none. */
 int guard_read(struct store *s, struct str id, struct task *out, struct arena *a);
 int guard_kind(struct store *s, enum typed kind, struct task *out, struct arena *a);

@@ -234,7 +234,7 @@ static int read_locks(struct reading *x)
 
 	x->ans->kind = ANSWER_LOCKS;
 	for (size_t i = 0; i < x->ans->n_tasks; i++)
-		lock_look(&x->ans->tasks[i].lock);
+		lock_check(&x->ans->tasks[i].lock);
 	if (!r)
 		r = x->store->ops->count(x->store, &q, &x->ans->total);
 	x->ans->total -= (int64_t)x->bad;
@@ -297,7 +297,7 @@ static int read_lock(struct reading *x)
 
 	x->ans->kind = ANSWER_LOCK;
 	if (!r)
-		lock_look(&x->ans->task->lock);
+		lock_check(&x->ans->task->lock);
 	return r;
 }
 
@@ -318,7 +318,7 @@ static int read_typed(struct reading *x)
 			r = 0;
 			continue;
 		}
-		lock_look(&t->lock);
+		lock_check(&t->lock);
 		ans->n_tasks += t->lock.holder.n > 0;
 	}
 	ans->total = (int64_t)ans->n_tasks;

@@ -120,7 +120,7 @@ void read_attempt(struct related *r, const struct event *ev, struct arena *a)
 					    "done",     "failed",     "canceled",    "abandoned",
 					    "unlocked", "cleaned_up", "lock_broken", "needs_help",
 					    NULL };
-	static const char *const judges[] = { "approved", "rework", NULL };
+	static const char *const decides[] = { "approved", "rework", NULL };
 	struct task_attempt *last;
 
 	if (!r->attempts)
@@ -136,7 +136,7 @@ void read_attempt(struct related *r, const struct event *ev, struct arena *a)
 		last->outcome = arena_str(a, ev->name);
 		last->text = arena_str(a, ev->text);
 		last->ended_at = ev->at;
-	} else if (str_is(last->outcome, "review") && related_among(ev->name, judges)) {
+	} else if (str_is(last->outcome, "review") && related_among(ev->name, decides)) {
 		last->outcome = arena_str(a, ev->name);
 	}
 }
@@ -156,7 +156,7 @@ struct walk {
 	bool more;
 };
 
-static void reach(struct walk *w, struct str key)
+static void related_reach(struct walk *w, struct str key)
 {
 	struct str kept = arena_str(w->arena, key);
 
@@ -174,7 +174,7 @@ static int reach_record(const struct record *r, void *ctx)
 {
 	struct walk *w = ctx;
 
-	reach(w, r->key);
+	related_reach(w, r->key);
 	return w->more || arena_over(w->arena);
 }
 
@@ -202,7 +202,7 @@ static int related_walk(struct walk *w, struct str key, bool first)
 		return 0;
 	r = w->store->ops->scan(w->store, &q, reach_record, w);
 	for (size_t i = 0; !r && i < t->depends.n; i++)
-		reach(w, task_key(w->arena, t->depends.v[i]));
+		related_reach(w, task_key(w->arena, t->depends.v[i]));
 	return r;
 }
 
@@ -225,7 +225,7 @@ int read_tree(struct store *s, const struct request *rq, struct answer *ans, str
 	int r = 0;
 
 	if (HAS(rq, id))
-		reach(&w, task_key(a, rq->id));
+		related_reach(&w, task_key(a, rq->id));
 	else
 		r = s->ops->scan(s, &open, reach_record, &w);
 	for (size_t i = 0; !r && i < w.keys.n && !arena_over(a); i++)

@@ -56,7 +56,7 @@ static bool is_hash(struct str s)
 }
 
 /* Hashes are stored in locks, so each must be empty or have the right length. */
-static bool hashes(const struct act *w)
+static bool relay_hashes(const struct act *w)
 {
 	for (int k = TYPED_WRITE; k < TYPED_END; k++)
 		if (!is_hash(w->pass[k]))
@@ -71,7 +71,7 @@ static int relay_adopt(struct str bytes, struct change *out, struct arena *a)
 	struct request *rq = arena_new(a, struct request);
 
 	if (shape_unpack(&act_shape, SHAPE_ALL, bytes, w, a) || !policy_sane(w->call.policy) ||
-	    !hashes(w) || request_unpack(bytes, rq, a))
+	    !relay_hashes(w) || request_unpack(bytes, rq, a))
 		return -EBADMSG;
 	rq->has &= ~TOKENS;
 	rq->token = rq->new_token = STR("");

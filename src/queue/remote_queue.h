@@ -5,8 +5,8 @@
  * A change carries its token or a request id from the first attempt on. After a lost answer the module sends the same
  * bytes again, and the server recognises them. So no call is made twice, whatever the network does.
  */
-#ifndef QUEUE_REMOTE_H
-#define QUEUE_REMOTE_H
+#ifndef QUEUE_REMOTE_QUEUE_H
+#define QUEUE_REMOTE_QUEUE_H
 
 #include "queue/frame.h"
 
@@ -32,8 +32,8 @@ struct remote_ops {
 	enum result (*discard)(struct far_queue *r, struct answer *ans, struct arena *a);
 	enum result (*facts)(struct far_queue *r, struct frame_facts *out, struct answer *ans,
 			     struct arena *a);
-	enum result (*prospects)(struct far_queue *r, const struct request *rq, bool people,
-				 struct prospects *out, struct answer *ans, struct arena *a);
+	enum result (*forecast)(struct far_queue *r, const struct request *rq, bool people,
+				struct forecast *out, struct answer *ans, struct arena *a);
 	/* false: the server's store has no counters */
 	bool (*health)(struct far_queue *r, struct health *out);
 	enum result (*names)(struct far_queue *r, name_fn *fn, void *ctx, struct answer *ans,

@@ -17,10 +17,10 @@
 
 enum phase { PHASE_LOCKS, PHASE_RECORDS, PHASE_COUNTS };
 
-struct mend {
+struct repair_job {
 	struct queue *q;
 	enum phase phase;
-	const struct mend_sink *sink;
+	const struct repair_sink *sink;
 	struct str agent, run, pass;
 	struct answer said;
 	struct arena *arena;
@@ -33,9 +33,9 @@ struct mend {
 /* --- which records ------------------------------------------------------------------------------------ */
 
 struct choice {
-	struct mend *m;
+	struct repair_job *m;
 	struct edit *e;
-	const struct recount *census; /* NULL: look at the record itself */
+	const struct recount *record_counts; /* NULL: look at the record itself */
 	struct strs keys;
 	size_t bytes;
 };
@@ -43,14 +43,14 @@ struct choice {
 static bool needs_repair(const struct choice *c, const struct record *r)
 {
 	struct arena scratch = { 0 };
-	struct census_fault f;
+	struct record_counts_fault f;
 	struct judgment j;
 	bool needs;
 
-	if (c->census) {
-		needs = census_compare(c->census, r, &f, &scratch);
+	if (c->record_counts) {
+		needs = record_counts_compare(c->record_counts, r, &f, &scratch);
 	} else {
-		mend_judge(r, false, &j, &scratch);
+		repair_decide(r, false, &j, &scratch);
 		needs = j.repair != REPAIR_NONE && j.repair != REPAIR_LEAVE;
 		if (c->m->phase == PHASE_LOCKS)
 			needs &= str_starts(r->key, STR("lock/"));
@@ -77,9 +77,9 @@ static int repair_choose(const struct record *r, void *ctx)
 
 /* --- repairs of one record ---------------------------------------------------------------------------- */
 
-static int put_away(struct mend *m, struct act *w, const struct record *r, const char *fault)
+static int put_away(struct repair_job *m, struct act *w, const struct record *r, const char *fault)
 {
-	const struct mend_part parts[] = { { "hot", r->hot }, { "body", r->body } };
+	const struct repair_part parts[] = { { "hot", r->hot }, { "body", r->body } };
 
 	m->failed = m->sink->keep(m->sink->ctx, "record", r->key, fault, parts, 2);
 	return m->failed ? STORE_IO : bad_remove(w, r->key);
@@ -142,7 +142,7 @@ static int store_task(struct act *w, struct record *rec, struct judgment *j)
 	return r;
 }
 
-static int repair_record(struct mend *m, struct act *w, struct str key)
+static int repair_record(struct repair_job *m, struct act *w, struct str key)
 {
 	struct judgment j;
 	struct record *rec;
@@ -150,7 +150,7 @@ static int repair_record(struct mend *m, struct act *w, struct str key)
 
 	if (r)
 		return r < 0 ? r : 0;
-	mend_judge(rec, false, &j, w->call.arena);
+	repair_decide(rec, false, &j, w->call.arena);
 	m->n++;
 	switch (j.repair) {
 	case REPAIR_INDEX:
@@ -183,7 +183,7 @@ static struct str list_ids(struct strs ids, struct arena *a)
 	return ids.n > REASON_MAX ? arena_printf(a, "%.*s and others", STRF(out)) : out;
 }
 
-static void cut_links(struct act *w, struct loaded *l, const struct census_fault *f)
+static void cut_links(struct act *w, struct loaded *l, const struct record_counts_fault *f)
 {
 	struct task *t = &l->task;
 
@@ -200,7 +200,7 @@ static void cut_links(struct act *w, struct loaded *l, const struct census_fault
 }
 
 /* Nobody knows whether the missing dependency was done: as after `remove --force`, a person must decide. */
-static void ask_for_help(struct act *w, struct loaded *l, const struct census_fault *f)
+static void ask_for_help(struct act *w, struct loaded *l, const struct record_counts_fault *f)
 {
 	struct task *t = &l->task;
 
@@ -213,22 +213,23 @@ static void ask_for_help(struct act *w, struct loaded *l, const struct census_fa
 	act_log(w, l, "needs_help", t->blocker_reason);
 }
 
-static int repair_counts(struct mend *m, struct act *w, const struct recount *c, struct str key)
+static int repair_counts(struct repair_job *m, struct act *w, const struct recount *c,
+			 struct str key)
 {
-	struct census_fault f;
+	struct record_counts_fault f;
 	struct loaded *l;
 	int r = act_load_key(w, key, &l);
 
 	if (r)
 		return r < 0 ? r : 0;
-	if (!census_compare(c, l->rec, &f, w->call.arena))
+	if (!record_counts_compare(c, l->rec, &f, w->call.arena))
 		return 0;
 	m->n++;
 	l->dirty = true;
 	if (f.depends.n || f.parent)
 		cut_links(w, l, &f);
 	if (f.counts) {
-		census_correct(&l->task, &f);
+		record_counts_correct(&l->task, &f);
 		act_log(w, l, "repaired", f.text);
 	}
 	ask_for_help(w, l, &f);
@@ -239,7 +240,7 @@ static int repair_counts(struct mend *m, struct act *w, const struct recount *c,
 
 /* --- one change ------------------------------------------------------------------------------------------ */
 
-static struct act act_of(struct mend *m, struct edit *e, struct request *rq)
+static struct act act_of(struct repair_job *m, struct edit *e, struct request *rq)
 {
 	struct act w = { .call = { .rq = rq, .policy = &m->q->config.policy, .arena = e->arena },
 			 .ans = &m->said };
@@ -260,7 +261,7 @@ static struct act act_of(struct mend *m, struct edit *e, struct request *rq)
 }
 
 /* The backup shows the state before the repairs only if nobody else has changed the queue since. */
-static int still_locked(struct mend *m, struct act *w)
+static int still_locked(struct repair_job *m, struct act *w)
 {
 	struct loaded *l = NULL;
 	int r = act_load_key(w, STR("lock/@maintenance"), &l);
@@ -273,14 +274,14 @@ static int still_locked(struct mend *m, struct act *w)
 			  STR("run pawl doctor --fix again"));
 }
 
-static int repair_all(struct mend *m, struct act *w, const struct choice *c)
+static int repair_all(struct repair_job *m, struct act *w, const struct choice *c)
 {
 	int r = 0;
 
 	m->first = c->keys.n ? arena_str(m->arena, c->keys.v[0]) : STR("");
 	for (size_t i = 0; !r && i < c->keys.n; i++)
-		r = c->census ? repair_counts(m, w, c->census, c->keys.v[i])
-			      : repair_record(m, w, c->keys.v[i]);
+		r = c->record_counts ? repair_counts(m, w, c->record_counts, c->keys.v[i])
+				     : repair_record(m, w, c->keys.v[i]);
 	if (!r)
 		r = act_flush(w);
 	if (!r && (m->failed = m->sink->settle(m->sink->ctx)))
@@ -290,7 +291,7 @@ static int repair_all(struct mend *m, struct act *w, const struct choice *c)
 
 /* A bad lock of the whole queue counts as held. Only this phase runs without @maintenance, which could not be
  * acquired. */
-static int mend_locks(struct mend *m, struct act *w)
+static int repair_locks(struct repair_job *m, struct act *w)
 {
 	struct query others = { .pick = PICK_OTHERS, .body = true };
 	struct choice c = { .m = m, .e = w->e };
@@ -302,7 +303,7 @@ static int mend_locks(struct mend *m, struct act *w)
 }
 
 /* Numbers before tasks: a task that needs a new id uses the counter. */
-static int mend_records(struct mend *m, struct act *w)
+static int repair_records(struct repair_job *m, struct act *w)
 {
 	struct query others = { .pick = PICK_OTHERS, .body = true }, tasks = { .body = true };
 	struct choice c = { .m = m, .e = w->e };
@@ -315,23 +316,23 @@ static int mend_records(struct mend *m, struct act *w)
 	return r ? r : repair_all(m, w, &c);
 }
 
-static int mend_counts(struct mend *m, struct act *w)
+static int repair_tally(struct repair_job *m, struct act *w)
 {
 	struct query tasks = { 0 };
-	struct recount census;
-	struct choice c = { .m = m, .e = w->e, .census = &census };
-	int r = census_take(&census, NULL, w->e);
+	struct recount record_counts;
+	struct choice c = { .m = m, .e = w->e, .record_counts = &record_counts };
+	int r = record_counts_take(&record_counts, NULL, w->e);
 
 	if (!r)
 		r = edit_scan(w->e, &tasks, repair_choose, &c);
 	if (!r)
 		r = repair_all(m, w, &c);
-	recount_free(&census);
+	recount_free(&record_counts);
 	return r;
 }
 
 /* The texts of a refusal must outlive the change. */
-static int repair_refused(struct mend *m, int r)
+static int repair_refused(struct repair_job *m, int r)
 {
 	m->said.message = arena_str(m->arena, m->said.message);
 	m->said.hint = arena_str(m->arena, m->said.hint);
@@ -340,19 +341,19 @@ static int repair_refused(struct mend *m, int r)
 	return r;
 }
 
-static int mend_run(struct edit *e, void *ctx)
+static int repair_run(struct edit *e, void *ctx)
 {
-	struct mend *m = ctx;
+	struct repair_job *m = ctx;
 	struct request rq;
 	struct act w = act_of(m, e, &rq);
-	int r = m->phase == PHASE_LOCKS ? mend_locks(m, &w) : guard_check(&w);
+	int r = m->phase == PHASE_LOCKS ? repair_locks(m, &w) : guard_check(&w);
 
 	if (!r && m->phase != PHASE_LOCKS)
 		r = still_locked(m, &w);
 	if (!r && m->phase == PHASE_RECORDS)
-		r = mend_records(m, &w);
+		r = repair_records(m, &w);
 	if (!r && m->phase == PHASE_COUNTS)
-		r = mend_counts(m, &w);
+		r = repair_tally(m, &w);
 	if (r == BAD)
 		r = act_refuse(&w, MISCONFIGURED,
 			       STR("a record that the repair needs cannot be used"),
@@ -365,7 +366,7 @@ static int mend_run(struct edit *e, void *ctx)
 
 /* --- all of them -------------------------------------------------------------------------------------------- */
 
-static enum result cannot_save(struct mend *m)
+static enum result cannot_save(struct repair_job *m)
 {
 	answer_fail(&m->said, API_ERROR,
 		    arena_printf(m->arena, "a record that cannot be repaired cannot be saved: %s",
@@ -376,14 +377,14 @@ static enum result cannot_save(struct mend *m)
 }
 
 /* Ends when a change finds the same first record as the one before: its repair had no effect. */
-static enum result run_phase(struct mend *m, size_t *n)
+static enum result run_phase(struct repair_job *m, size_t *n)
 {
 	struct queue *q = m->q;
 	struct str before;
 
 	m->first = STR("");
 	do {
-		struct change c = { .fn = mend_run, .ctx = m };
+		struct change c = { .fn = repair_run, .ctx = m };
 		int r;
 
 		before = m->first;
@@ -400,37 +401,37 @@ static enum result run_phase(struct mend *m, size_t *n)
 	return SUCCESS;
 }
 
-static enum result mend_store(struct queue *q, enum mend_step step, const struct mend_sink *sink,
-			      struct answer *ans, struct arena *a)
+static enum result repair_store(struct queue *q, enum repair_step step,
+				const struct repair_sink *sink, struct answer *ans, struct arena *a)
 {
 	const struct store_ops *ops = q->store->ops;
 
 	q->err = (struct store_error){ 0 };
-	return ops->mend && ops->mend(q->store, step, sink) ? fault_answer(&q->err, ans, a)
-							    : SUCCESS;
+	return ops->repair && ops->repair(q->store, step, sink) ? fault_answer(&q->err, ans, a)
+								: SUCCESS;
 }
 
-enum result queue_mend(struct queue *q, enum mend_step step, const struct mend_sink *sink,
-		       struct str agent, struct str run, size_t *n, struct answer *ans,
-		       struct arena *a)
+enum result queue_repair(struct queue *q, enum repair_step step, const struct repair_sink *sink,
+			 struct str agent, struct str run, size_t *n, struct answer *ans,
+			 struct arena *a)
 {
-	struct mend m = { .q = q, .sink = sink, .agent = agent, .run = run, .arena = a };
+	struct repair_job m = { .q = q, .sink = sink, .agent = agent, .run = run, .arena = a };
 	enum result code;
 
 	*n = 0;
 	if (q->remote)
 		return remote_refuse("a repair", ans, a);
-	code = mend_store(q, step, sink, ans, a);
+	code = repair_store(q, step, sink, ans, a);
 	if (q->config.pass)
 		m.pass = q->config.pass(q->config.pass_ctx, TYPED_MAINTENANCE, a);
 	m.pass = m.pass.n ? token_hash(a, m.pass) : m.pass;
 	if (q->config.policy.locks_only)
 		return code; /* the tasks belong to another program */
-	m.phase = step == MEND_BLOCKS ? PHASE_LOCKS : PHASE_RECORDS;
+	m.phase = step == REPAIR_BLOCKS ? PHASE_LOCKS : PHASE_RECORDS;
 	if (code == SUCCESS)
 		code = run_phase(&m, n);
 	m.phase = PHASE_COUNTS;
-	if (code == SUCCESS && step == MEND_DATA)
+	if (code == SUCCESS && step == REPAIR_DATA)
 		code = run_phase(&m, n);
 	if (m.said.code != SUCCESS)
 		*ans = m.said;

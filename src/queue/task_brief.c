@@ -7,7 +7,7 @@
 #define TEXT_COLUMNS 400 /* of a reason */
 
 /* The last events that matter. */
-struct way_back {
+struct return_path {
 	struct arena *arena;
 	struct event stop, handed;    /* an agent stopped; somebody handed the task back */
 	struct event back_stop, back; /* the same before the last claim */
@@ -43,7 +43,7 @@ static struct event came_back_copy(const struct event *ev, struct arena *a)
 			       .at = ev->at };
 }
 
-static void came_back_follow(struct way_back *w, const struct event *ev)
+static void came_back_follow(struct return_path *w, const struct event *ev)
 {
 	static const char *const stops[] = { "failed", "blocked", "escalated", "needs_help", NULL };
 	struct arena *a = w->arena;
@@ -109,7 +109,7 @@ static struct str came_back_clause(const struct event *ev, struct arena *a)
 			    text.n ? ": " : "", STRF(text));
 }
 
-static struct notice *notice_of(const struct way_back *w, bool claimed, struct arena *a)
+static struct notice *notice_of(const struct return_path *w, bool claimed, struct arena *a)
 {
 	const struct event *back = claimed ? &w->back : &w->handed,
 			   *stop = claimed ? &w->back_stop : &w->stop;
@@ -147,7 +147,7 @@ static bool may_come_back(const struct task *t)
 	return t->attempts && (t->status == READY || t->status == IN_PROGRESS);
 }
 
-static void came_back_tell(const struct way_back *w, const struct task *t, struct answer *ans)
+static void came_back_tell(const struct return_path *w, const struct task *t, struct answer *ans)
 {
 	bool held = lease_live(&t->lock, ans->now);
 
@@ -156,7 +156,7 @@ static void came_back_tell(const struct way_back *w, const struct task *t, struc
 
 void read_came_back(struct store *s, const struct task *t, struct answer *ans, struct arena *a)
 {
-	struct way_back w = { .arena = a };
+	struct return_path w = { .arena = a };
 	struct entry_query q = { .key = task_key(a, t->id), .last = LAST_LINES };
 
 	/* the answer is valid without it */
@@ -183,7 +183,7 @@ struct comment {
 
 /* One pass over the log: an entry takes longer to read than to judge. */
 struct past {
-	struct way_back way;
+	struct return_path action;
 	struct comment comments[COMMENTS]; /* the newest, in a ring: each may be large */
 	size_t n_comments, lines;
 	bool keeps_history;
@@ -213,7 +213,7 @@ static void note_history(struct past *p, const struct entry *en)
 {
 	size_t i = p->n_history++ % RING;
 
-	(void)event_keep(en, &p->history[i], p->way.arena);
+	(void)event_keep(en, &p->history[i], p->action.arena);
 	p->history_lines[i] = p->lines;
 }
 
@@ -225,7 +225,7 @@ static int past_entry(const struct entry *en, void *ctx)
 	p->lines++;
 	if (event_of(en, &ev))
 		return 0;
-	came_back_follow(&p->way, &ev);
+	came_back_follow(&p->action, &ev);
 	if (str_is(ev.name, "comment"))
 		note_comment(p, en);
 	else if (p->keeps_history && !str_is(ev.name, "created"))
@@ -265,13 +265,13 @@ static void past_free(struct past *p)
 /* The answer is valid without the past. */
 void read_past(struct store *s, const struct task *t, struct answer *ans, struct arena *a)
 {
-	struct past p = { .way.arena = a };
+	struct past p = { .action.arena = a };
 	struct entry_query q = { .key = task_key(a, t->id), .last = LAST_LINES };
 
 	if (!s->ops->entries(s, &q, past_entry, &p)) {
 		add_comments(&p, COMMENT_LINES, ans, a);
 		if (may_come_back(t))
-			came_back_tell(&p.way, t, ans);
+			came_back_tell(&p.action, t, ans);
 	}
 	past_free(&p);
 }
@@ -321,14 +321,14 @@ static void add_history(const struct past *p, const struct task *t, struct relat
 void brief_past(struct store *s, struct edit *e, const struct task *t, struct answer *ans,
 		struct arena *a)
 {
-	struct past p = { .way.arena = a, .keeps_history = t->attempts > 1 };
+	struct past p = { .action.arena = a, .keeps_history = t->attempts > 1 };
 	struct entry_query q = { .key = task_key(a, t->id), .last = LAST_LINES };
 	bool read = !read_entries(s, e, &q, past_entry, &p);
 
 	if (read && p.keeps_history)
 		add_history(&p, t, ans->related, a);
 	if (read && p.keeps_history && may_come_back(t))
-		came_back_tell(&p.way, t, ans);
+		came_back_tell(&p.action, t, ans);
 	if (read && p.lines == LAST_LINES &&
 	    p.n_comments < COMMENTS) { /* there may be older ones */
 		p.n_comments = p.lines = 0;

@@ -466,7 +466,7 @@ struct piece {
 	bool first, last;
 };
 
-static int unmet(struct importing *x, struct act *w)
+static int transfer_in_unmet(struct importing *x, struct act *w)
 {
 	int r = 0;
 
@@ -488,7 +488,7 @@ static int unmet(struct importing *x, struct act *w)
 static int transfer_in_finish(struct importing *x, struct act *w)
 {
 	int64_t counter;
-	int r = x->n_waiting ? unmet(x, w) : 0;
+	int r = x->n_waiting ? transfer_in_unmet(x, w) : 0;
 
 	if (!r)
 		r = number_get(w, COUNTER_KEY, &counter);

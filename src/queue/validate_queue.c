@@ -12,19 +12,19 @@ struct finding {
 	struct str text, fix;
 };
 
-struct exam {
+struct examination {
 	struct store *store;
 	bool locks_only;
 	struct arena
 		arena; /* of the findings, which are told at the end: the exam may begin again */
 	struct finding *found;
 	size_t n_found;
-	struct recount census;
+	struct recount record_counts;
 	size_t bad, off, lines;
 };
 
-static void validate_find(struct exam *x, enum check_level level, const char *what, struct str text,
-			  struct str fix)
+static void validate_find(struct examination *x, enum check_level level, const char *what,
+			  struct str text, struct str fix)
 {
 	x->found = arena_grow(&x->arena, x->found, x->n_found, sizeof(*x->found));
 	x->found[x->n_found++] = (struct finding){ level, what, arena_str(&x->arena, text),
@@ -39,12 +39,12 @@ static struct str repair_of(const struct record *r, const struct judgment *j, st
 	if (j->repair == REPAIR_LEAVE)
 		return removal;
 	if (j->repair == REPAIR_AWAY || j->repair == REPAIR_TASK)
-		return arena_printf(a, CHECK_MENDS "%s; to remove it instead: %.*s", j->does,
+		return arena_printf(a, CHECK_REPAIRS "%s; to remove it instead: %.*s", j->does,
 				    STRF(removal));
-	return arena_printf(a, CHECK_MENDS "%s", j->does);
+	return arena_printf(a, CHECK_REPAIRS "%s", j->does);
 }
 
-static void name_bad(struct exam *x, const struct record *r, const struct judgment *j,
+static void name_bad(struct examination *x, const struct record *r, const struct judgment *j,
 		     struct arena *a)
 {
 	const char *how = j->repair == REPAIR_INDEX ? ":" : " cannot be used:";
@@ -58,11 +58,11 @@ static void name_bad(struct exam *x, const struct record *r, const struct judgme
 
 static int validate_examine(const struct record *r, void *ctx)
 {
-	struct exam *x = ctx;
+	struct examination *x = ctx;
 	struct arena a = { 0 };
 	struct judgment j;
 
-	mend_judge(r, x->locks_only, &j, &a);
+	repair_decide(r, x->locks_only, &j, &a);
 	if (j.fault)
 		name_bad(x, r, &j, &a);
 	arena_free(&a);
@@ -74,25 +74,25 @@ static int validate_examine(const struct record *r, void *ctx)
 /* A wrong count holds a task back, or offers it too early. A link to a missing task does no harm. */
 static int examine_counts(const struct record *r, void *ctx)
 {
-	struct exam *x = ctx;
+	struct examination *x = ctx;
 	struct arena a = { 0 };
-	struct census_fault f;
+	struct record_counts_fault f;
 
-	if (census_compare(&x->census, r, &f, &a) && x->off++ < NAMED) {
+	if (record_counts_compare(&x->record_counts, r, &f, &a) && x->off++ < NAMED) {
 		struct str name = bad_shown(r->key, &a);
 
 		if (f.counts)
 			validate_find(
 				x, CHECK_BAD, "counts of tasks",
 				arena_printf(&a, "%.*s: %.*s", STRF(name), STRF(f.text)),
-				STR(CHECK_MENDS "count its dependencies and sub-tasks again"));
+				STR(CHECK_REPAIRS "count its dependencies and sub-tasks again"));
 		if (f.depends.n)
 			validate_find(
 				x, CHECK_NOTE, "links of tasks",
 				arena_printf(&a, "%.*s depends on %s, which does not exist",
 					     STRF(name),
 					     arena_cstr(&a, bad_shown(f.depends.v[0], &a))),
-				STR(CHECK_MENDS
+				STR(CHECK_REPAIRS
 				    "remove the dependency; a task that waits for it goes to Needs Help"));
 		if (f.parent)
 			validate_find(x, CHECK_NOTE, "links of tasks",
@@ -100,23 +100,23 @@ static int examine_counts(const struct record *r, void *ctx)
 						   "%.*s is a sub-task of %s, which does not exist",
 						   STRF(name),
 						   arena_cstr(&a, bad_shown(r->ix.parent, &a))),
-				      STR(CHECK_MENDS "make it a task without a parent"));
+				      STR(CHECK_REPAIRS "make it a task without a parent"));
 	}
 	arena_free(&a);
 	return 0;
 }
 
-static int examine_all_counts(struct exam *x)
+static int examine_all_counts(struct examination *x)
 {
 	struct query tasks = { 0 };
 	int r;
 
 	if (x->locks_only)
 		return 0; /* the tasks belong to another program */
-	r = census_take(&x->census, x->store, NULL);
+	r = record_counts_take(&x->record_counts, x->store, NULL);
 	if (!r)
 		r = x->store->ops->scan(x->store, &tasks, examine_counts, x);
-	recount_free(&x->census);
+	recount_free(&x->record_counts);
 	return r;
 }
 
@@ -124,14 +124,14 @@ static int examine_all_counts(struct exam *x)
 
 static int examine_line(const struct entry *en, void *ctx)
 {
-	struct exam *x = ctx;
+	struct examination *x = ctx;
 	struct event ev;
 
 	x->lines += event_of(en, &ev) != 0;
 	return 0;
 }
 
-static void sum_up(struct exam *x)
+static void sum_up(struct examination *x)
 {
 	struct arena a = { 0 };
 
@@ -140,12 +140,12 @@ static void sum_up(struct exam *x)
 	else if (x->bad > NAMED)
 		validate_find(x, CHECK_BAD, "record",
 			      arena_printf(&a, "%zu more cannot be used", x->bad - NAMED),
-			      STR(CHECK_MENDS "repair these records, too"));
+			      STR(CHECK_REPAIRS "repair these records, too"));
 	if (x->off > NAMED)
 		validate_find(x, CHECK_BAD, "counts of tasks",
 			      arena_printf(&a, "%zu more tasks have wrong counts or links",
 					   x->off - NAMED),
-			      STR(CHECK_MENDS "repair these tasks, too"));
+			      STR(CHECK_REPAIRS "repair these tasks, too"));
 	if (!x->off && !x->locks_only)
 		validate_find(x, CHECK_OK, "counts of tasks",
 			      STR("the counts and links of every task are right"), STR(""));
@@ -158,9 +158,9 @@ static void sum_up(struct exam *x)
 	arena_free(&a);
 }
 
-static int exam(void *ctx)
+static int examination(void *ctx)
 {
-	struct exam *x = ctx;
+	struct examination *x = ctx;
 	struct query tasks = { .body = true }, others = { .pick = PICK_OTHERS, .body = true };
 	struct entry_query lines = { 0 };
 	int r = x->store->ops->scan(x->store, &tasks, validate_examine, x);
@@ -177,14 +177,14 @@ static int exam(void *ctx)
 }
 
 /* For doctor: examines every record and the log. */
-static int exam_records(struct store *s, bool locks_only, check_fn *fn, void *ctx)
+static int validate_records(struct store *s, bool locks_only, check_fn *fn, void *ctx)
 {
 	int r = STORE_MOVED;
 
 	for (int i = 0; r == STORE_MOVED && i < TRIES; i++) {
-		struct exam x = { .store = s, .locks_only = locks_only };
+		struct examination x = { .store = s, .locks_only = locks_only };
 
-		r = s->ops->snapshot(s, true, exam, &x);
+		r = s->ops->snapshot(s, true, examination, &x);
 		for (size_t k = 0; !r && k < x.n_found; k++)
 			fn(ctx, x.found[k].level, x.found[k].what, x.found[k].text, x.found[k].fix);
 		arena_free(&x.arena);
@@ -219,6 +219,6 @@ enum result queue_check(struct queue *q, check_fn *fn, void *ctx, struct answer 
 	r = q->store->ops->check(q->store, pass_on, &c);
 
 	if (!r && !c.damaged)
-		r = exam_records(q->store, q->config.policy.locks_only, fn, ctx);
+		r = validate_records(q->store, q->config.policy.locks_only, fn, ctx);
 	return r ? fault_answer(&q->err, ans, a) : SUCCESS;
 }

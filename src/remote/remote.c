@@ -17,7 +17,7 @@ static const char *url_of(struct str uri, struct uri *u, struct arena *a)
 	return arena_printf(a, "%.*s:%.*s", STRF(u->scheme), STRF(u->path)).p;
 }
 
-static const char *encoded(struct str name, struct arena *a)
+static const char *remote_encoded(struct str name, struct arena *a)
 {
 	static const char digits[] = "0123456789ABCDEF";
 	struct buf b = BUF_MAX(64u << 10);
@@ -81,7 +81,7 @@ static enum result remote_open(struct far_queue **out, const struct queue_config
 	if (!queue.n)
 		queue = uri_param(&u, "queue");
 	if (queue.n)
-		r->queue = encoded(queue, &r->arena);
+		r->queue = remote_encoded(queue, &r->arena);
 	*out = r;
 	return SUCCESS;
 }
@@ -131,7 +131,7 @@ static const struct remote_ops remote_ops = {
 	.make = remote_make,
 	.discard = remote_discard,
 	.facts = remote_facts,
-	.prospects = remote_prospects,
+	.forecast = remote_forecast,
 	.health = remote_health,
 	.names = remote_names,
 	.check = remote_check,

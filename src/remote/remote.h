@@ -1,6 +1,6 @@
 /* The declarations that the files of pawl-remote.so share. */
-#ifndef REMOTE_PART_H
-#define REMOTE_PART_H
+#ifndef REMOTE_REMOTE_H
+#define REMOTE_REMOTE_H
 
 #include "http/http_client.h"
 #include "queue/remote_queue.h"
@@ -76,8 +76,8 @@ enum result remote_make(struct far_queue *r, struct answer *ans, struct arena *a
 enum result remote_discard(struct far_queue *r, struct answer *ans, struct arena *a);
 enum result remote_facts(struct far_queue *r, struct frame_facts *out, struct answer *ans,
 			 struct arena *a);
-enum result remote_prospects(struct far_queue *r, const struct request *rq, bool people,
-			     struct prospects *out, struct answer *ans, struct arena *a);
+enum result remote_forecast(struct far_queue *r, const struct request *rq, bool people,
+			    struct forecast *out, struct answer *ans, struct arena *a);
 bool remote_health(struct far_queue *r, struct health *out);
 enum result remote_names(struct far_queue *r, name_fn *fn, void *ctx, struct answer *ans,
 			 struct arena *a);

@@ -99,7 +99,7 @@ enum result remote_garbled(struct far_queue *r, bool changes, const char *why, s
 		STR("the server and this program must have the same version: pawl doctor"));
 }
 
-static enum result unauthorized(struct asking *x)
+static enum result remote_ask_unauthorized(struct asking *x)
 {
 	struct str origin = origin_of(x);
 
@@ -144,7 +144,7 @@ static enum result remote_ask_refused(struct asking *x)
 	int status = x->http.status;
 
 	if (status == 401)
-		return unauthorized(x);
+		return remote_ask_unauthorized(x);
 	if (!x->code.n || status == 404 || (status >= 300 && status < 400))
 		return not_pawl(x);
 	x->unknown |= status >= 500;
@@ -373,7 +373,7 @@ enum result remote_ask(struct far_queue *r, const struct question *k, struct str
 				return code;
 		} else if (!remote_ask_lost(&x, fate)) {
 			if (x.http.unproven && !x.unknown)
-				return x.http.status == 401 ? unauthorized(&x)
+				return x.http.status == 401 ? remote_ask_unauthorized(&x)
 							    : remote_ask_unproven(&x);
 			return remote_ask_unreachable(&x, arena_str(a, str_c(x.http.why)));
 		}

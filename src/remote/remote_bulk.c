@@ -7,7 +7,7 @@
 #include "format/answer_form.h"
 #include "remote/remote.h"
 
-#define LOOK_MS 200
+#define POLL_MS 200
 
 /* Cuts the answer at the start of *rest. It has no task, so a success that only some calls know is a fault. */
 static enum result open_answer(struct far_queue *r, struct str *rest, bool changes,
@@ -86,7 +86,7 @@ static enum result ask_in_turn(struct far_queue *r, const char *what, struct str
 	enum result code = remote_bulk_ask(r, what, body, true, rest, ans, a);
 
 	while (code != SUCCESS && ans->barred && !r->config->impatient && os_boot_ms() < deadline) {
-		remote_sleep(LOOK_MS);
+		remote_sleep(POLL_MS);
 		code = remote_bulk_ask(r, what, body, true, rest, ans, a);
 	}
 	if (code != SUCCESS && ans->barred && !r->config->impatient)
@@ -115,8 +115,8 @@ enum result remote_facts(struct far_queue *r, struct frame_facts *out, struct an
 	return code;
 }
 
-enum result remote_prospects(struct far_queue *r, const struct request *rq, bool people,
-			     struct prospects *out, struct answer *ans, struct arena *a)
+enum result remote_forecast(struct far_queue *r, const struct request *rq, bool people,
+			    struct forecast *out, struct answer *ans, struct arena *a)
 {
 	struct frame_bulk h = { .force = people, .agent = rq->agent };
 	struct frame_extra none = { 0 };
@@ -128,7 +128,7 @@ enum result remote_prospects(struct far_queue *r, const struct request *rq, bool
 	frame_request(&body, rq, &none);
 	code = remote_bulk_ask(r, "prospects", buf_str(&body), false, &rest, ans, a);
 	buf_free(&body);
-	if (code == SUCCESS && (!frame_cut(&rest, &one) || frame_prospects_open(one, out)))
+	if (code == SUCCESS && (!frame_cut(&rest, &one) || frame_forecast_open(one, out)))
 		code = remote_garbled(r, false, NULL, ans, a);
 	return code;
 }
@@ -175,14 +175,14 @@ enum result remote_check(struct far_queue *r, check_fn *fn, void *ctx, struct an
 	struct frame_finding f;
 	struct str rest, one;
 	enum result code = remote_bulk_ask(r, "check", STR(""), false, &rest, ans, a);
-	bool mends;
+	bool repairs;
 
 	while (code == SUCCESS && rest.n) {
 		if (!frame_cut(&rest, &one) || frame_finding_open(one, &f))
 			return remote_garbled(r, false, NULL, ans, a);
-		mends = str_cut_prefix(&f.fix, STR(CHECK_MENDS));
+		repairs = str_cut_prefix(&f.fix, STR(CHECK_REPAIRS));
 		quote_finding(r, &f, a);
-		if (mends) /* a repair needs the store itself */
+		if (repairs) /* a repair needs the store itself */
 			f.fix = arena_printf(a, "on the server's machine: pawl doctor --fix (%.*s)",
 					     STRF(f.fix));
 		fn(ctx, (enum check_level)f.level, arena_cstr(a, f.what), f.text, f.fix);

@@ -9,8 +9,8 @@
 #include "remote/remote.h"
 
 #define CALL_BYTES (768u << 10) /* below the limit of a body */
-#define LOOK_MS 100 /* between two tries of a call that a lock of the whole queue refuses */
-#define LOOK_MAX_MS 1000
+#define POLL_MS 100 /* between two tries of a call that a lock of the whole queue refuses */
+#define POLL_MAX_MS 1000
 #define WATCHED_MS 5000 /* the same while a stream has the changes */
 
 struct calls {
@@ -278,8 +278,8 @@ static void tell_unknown(const struct calls *c, size_t n)
 static void call_in_turn(struct calls *c)
 {
 	struct far_queue *r = c->r;
-	struct backoff pause = { .base_ms = LOOK_MS,
-				 .max_ms = LOOK_MAX_MS,
+	struct backoff pause = { .base_ms = POLL_MS,
+				 .max_ms = POLL_MAX_MS,
 				 .deadline = os_boot_ms() + r->timeout_ms };
 
 	for (;;) {
@@ -334,8 +334,8 @@ size_t remote_call_all(struct far_queue *r, const struct request *rqs, const siz
 		       struct answer *answers, size_t n, struct arena *a)
 {
 	struct calls c = remote_call_prepare(r, rqs, answers, n, a);
-	struct backoff pause = { .base_ms = LOOK_MS,
-				 .max_ms = LOOK_MAX_MS,
+	struct backoff pause = { .base_ms = POLL_MS,
+				 .max_ms = POLL_MAX_MS,
 				 .deadline = os_boot_ms() + r->timeout_ms };
 	size_t bad;
 

@@ -85,7 +85,7 @@ static void run_end_finish(struct runner *r, struct job *j, struct run_end *e)
 	arena_free(&j->arena);
 	*j = (struct job){ 0 };
 	r->running--;
-	r->looked = false;
+	r->checked = false;
 	runner_idle(r);
 }
 
@@ -123,8 +123,8 @@ static void report_refused(struct runner *r, struct job *j, const struct answer 
 		e->became = back.task->status;
 }
 
-static void look_at_settled(struct runner *r, struct job *j, struct run_end *e, struct answer *ans,
-			    struct arena *a)
+static void check_settled(struct runner *r, struct job *j, struct run_end *e, struct answer *ans,
+			  struct arena *a)
 {
 	struct request rq = job_request(j, OP_SHOW);
 
@@ -150,7 +150,7 @@ void job_report(struct runner *r, struct job *j)
 	if (rq.op == OP_SHOW)
 		e.code = SUCCESS;
 	else if (ans.code != SUCCESS && job_settled(j, ans.task, &scratch))
-		look_at_settled(r, j, &e, &ans, &scratch);
+		check_settled(r, j, &e, &ans, &scratch);
 	else if (ans.code == LOST_LOCK)
 		j->lost = true;
 	else if (ans.code != SUCCESS)

@@ -26,14 +26,14 @@ int runner_wake_fd(struct runner *r)
 	int fd;
 
 	if (!any_works(r) && !r->hopeful) {
-		r->look_at = NEVER;
+		r->check_one = NEVER;
 		return -1;
 	}
-	if (r->look_at != NEVER)
+	if (r->check_one != NEVER)
 		return -1;
 	fd = queue_wake_fd(r->client->conn.queue);
 	if (fd < 0)
-		r->look_at = os_boot_ms() + queue_pause(r->client->conn.queue, ATTEMPTS_MAX_MS);
+		r->check_one = os_boot_ms() + queue_pause(r->client->conn.queue, ATTEMPTS_MAX_MS);
 	return fd;
 }
 
@@ -42,7 +42,7 @@ void runner_woken(struct runner *r)
 	int64_t now = os_boot_ms(), pause = r->running ? PAUSE_MS : IDLE_MS;
 
 	queue_woken(r->client->conn.queue);
-	r->look_at = r->looked_at + pause > now ? r->looked_at + pause : now;
+	r->check_one = r->checked_at + pause > now ? r->checked_at + pause : now;
 }
 
 /* If a store does not show the hash of the token, the holder's name must suffice. After a failed read the next renewal
@@ -60,7 +60,7 @@ static bool still_held(const struct job *j, const struct answer *ans, struct are
 
 /* Only a renewal decides that the lock is lost: the program itself may have ended it. A successful renewal wakes us
  * again, so the job is not checked a second time. */
-static void look_at(struct runner *r, struct job *j)
+static void check_one(struct runner *r, struct job *j)
 {
 	struct request rq = { .op = OP_LOCK_STATUS };
 	struct arena scratch = { 0 };
@@ -77,15 +77,15 @@ static void look_at(struct runner *r, struct job *j)
 	j->unclear = !j->lost && !j->settled;
 }
 
-void runner_look(struct runner *r)
+void runner_check(struct runner *r)
 {
-	if (os_boot_ms() < r->look_at)
+	if (os_boot_ms() < r->check_one)
 		return;
-	r->looked_at = os_boot_ms();
-	r->look_at = NEVER;
+	r->checked_at = os_boot_ms();
+	r->check_one = NEVER;
 	if (r->hopeful)
-		r->wait.next = r->looked_at;
+		r->wait.next = r->checked_at;
 	for (int64_t i = 0; i < r->plan->jobs; i++)
 		if (lock_watch_works(&r->jobs[i]))
-			look_at(r, &r->jobs[i]);
+			check_one(r, &r->jobs[i]);
 }

@@ -161,7 +161,7 @@ enum result runner_run(struct client *c, const struct run_plan *plan, struct run
 		       struct answer *ans)
 {
 	struct run_plan own = *plan;
-	struct runner r = { .client = c, .plan = &own, .sum = sum, .ans = ans, .look_at = NEVER };
+	struct runner r = { .client = c, .plan = &own, .sum = sum, .ans = ans, .check_one = NEVER };
 	enum result code;
 
 	*sum = (struct run_sum){ 0 };

@@ -6,8 +6,8 @@
  * ends, the runner first ends the processes that it left running and then reports the task. So no other agent gets
  * the task while such a process still works on it.
  */
-#ifndef RUN_RUN_H
-#define RUN_RUN_H
+#ifndef RUN_RUN_JOBS_H
+#define RUN_RUN_JOBS_H
 
 #include "client/client.h"
 #include "run/screen.h"

@@ -3,8 +3,8 @@
  * agent ends it (look.c), wait for the program (watch.c), report the result (end.c), and show the jobs on a terminal
  * (live.c).
  */
-#ifndef RUN_PART_H
-#define RUN_PART_H
+#ifndef RUN_RUN_PRIVATE_H
+#define RUN_RUN_PRIVATE_H
 
 #include <poll.h>
 
@@ -48,10 +48,10 @@ struct runner {
 	struct program program;
 	struct job *jobs;
 	size_t running;
-	bool no_more, looked;
+	bool no_more, checked;
 	int signals;
-	struct pollfd *polls;       /* for the signals, the store, the terminal and each job */
-	int64_t look_at, looked_at; /* next and last check; NEVER: when the store wakes us */
+	struct pollfd *polls;          /* for the signals, the store, the terminal and each job */
+	int64_t check_one, checked_at; /* next and last check; NEVER: when the store wakes us */
 	/* Of a loop that waits: */
 	bool hopeful, told; /* a task can become eligible; the user knows that the loop waits */
 	struct attempts
@@ -89,7 +89,7 @@ void job_renew(struct runner *r, struct job *j);
 int runner_wake_fd(struct runner *r);
 void runner_woken(struct runner *r);
 /* Checks the locks. If another agent seems to have ended one, renews it at once: the answer proves it. */
-void runner_look(struct runner *r);
+void runner_check(struct runner *r);
 /* Did the program itself end the lock, with the token that it got? */
 bool job_settled(const struct job *j, const struct task *t, struct arena *a);
 

@@ -10,10 +10,10 @@
 #include "base/os.h"
 #include "base/text.h"
 
-#define TEXT_MAX (64u << 10) /* the text that may wait; beyond it, screen_full() */
-#define TEXT_MS 100          /* between two writes of text, unless there is much of it */
-#define BLOCK_MS 1000        /* between two writes of a block that changes with time */
-#define HURRY_MS 2000        /* a terminal that takes no output for so long is given up */
+#define SCREEN_TEXT_MAX (64u << 10) /* the text that may wait; beyond it, screen_full() */
+#define TEXT_MS 100                 /* between two writes of text, unless there is much of it */
+#define BLOCK_MS 1000               /* between two writes of a block that changes with time */
+#define HURRY_MS 2000               /* a terminal that takes no output for so long is given up */
 
 struct screen {
 	int fd;
@@ -82,7 +82,7 @@ void screen_say(struct screen *s, struct str text)
 
 bool screen_full(const struct screen *s)
 {
-	return s->text.n >= TEXT_MAX;
+	return s->text.n >= SCREEN_TEXT_MAX;
 }
 
 /* --- output --------------------------------------------------------------------------------- */
@@ -130,7 +130,7 @@ static void run_screen_erase(struct screen *s)
 	s->drawn = (struct strs){ 0 };
 }
 
-static void draw(struct screen *s, struct strs block)
+static void run_screen_draw(struct screen *s, struct strs block)
 {
 	struct arena old = s->arena;
 
@@ -167,7 +167,7 @@ void screen_show(struct screen *s, struct strs block, int64_t now)
 	run_screen_erase(s);
 	buf_adds(&s->out, buf_str(&s->text));
 	s->text.n = 0;
-	draw(s, block);
+	run_screen_draw(s, block);
 	s->resized = false;
 	run_screen_push(s);
 }

@@ -236,7 +236,7 @@ static bool take_one(struct runner *r)
 	if (ans.code == NO_TASKS)
 		note_passed_over(r, &ans);
 	if (runner_may_wait(r, &ans) || (ans.code == NO_TASKS && r->sum->ran)) {
-		r->looked = true; /* until a job ends, which may make other tasks eligible */
+		r->checked = true; /* until a job ends, which may make other tasks eligible */
 	} else {
 		keep_answer(r, &ans);
 		r->no_more = true;
@@ -250,6 +250,6 @@ void runner_take(struct runner *r)
 {
 	int64_t wanted = r->plan->loop ? INT64_MAX : r->plan->jobs;
 
-	while (!r->looked && !r->no_more && r->sum->ran < wanted && take_one(r))
+	while (!r->checked && !r->no_more && r->sum->ran < wanted && take_one(r))
 		;
 }

@@ -157,7 +157,7 @@ static void wait_for_event(struct runner *r)
 	r->polls[1] = (struct pollfd){ .fd = runner_wake_fd(r), .events = POLLIN };
 	n = live_polls(r, 2);
 	at = run_watch_sooner(run_watch_sooner(next_event(r), live_next(r)),
-			      run_watch_sooner(r->look_at, r->wait.next));
+			      run_watch_sooner(r->check_one, r->wait.next));
 	left = at == NEVER ? -1 : at - os_boot_ms();
 	if (at != NEVER && left < 0)
 		left = 0;
@@ -178,7 +178,7 @@ void runner_watch(struct runner *r)
 			return;
 		live_show(r);
 		wait_for_event(r);
-		runner_look(r);
+		runner_check(r);
 		runner_wait_over(r);
 		for (int64_t i = 0; i < r->plan->jobs; i++)
 			if (r->jobs[i].group)

@@ -39,7 +39,7 @@ static bool wait_for_store(struct runner *r)
 }
 
 /* The tasks that the loop released do not count, unless somebody changes them. */
-static void ask_prospects(struct runner *r, struct prospects *p)
+static void ask_forecast(struct runner *r, struct forecast *p)
 {
 	struct client *c = r->client;
 	struct request rq = r->plan->take;
@@ -48,15 +48,15 @@ static void ask_prospects(struct runner *r, struct prospects *p)
 	bool people = r->plan->wait_ms != RUN_FOREVER;
 
 	(void)given_back_except(&c->given_back, c->conn.queue, &rq, false, &scratch);
-	if (queue_prospects(c->conn.queue, &rq, people, p, &ans, &scratch) != SUCCESS)
-		*p = (struct prospects){ .coming = 1, .wait_ms = RETRY_MS }; /* look again */
+	if (queue_forecast(c->conn.queue, &rq, people, p, &ans, &scratch) != SUCCESS)
+		*p = (struct forecast){ .coming = 1, .wait_ms = RETRY_MS }; /* look again */
 	r->sum->stuck = p->stuck;
 	runner_keep(r, &r->sum->stuck_id, p->stuck_id);
 	arena_free(&scratch);
 }
 
 /* Only tasks are left that this loop released, and tasks that wait for them. */
-static bool lingers(struct runner *r)
+static bool run_wait_lingers(struct runner *r)
 {
 	int64_t now = os_boot_ms();
 
@@ -72,16 +72,16 @@ static bool lingers(struct runner *r)
 
 static bool wait_for_task(struct runner *r, const struct answer *ans)
 {
-	struct prospects p = { .wait_ms = ans->wait_ms };
+	struct forecast p = { .wait_ms = ans->wait_ms };
 
 	/* the tasks of its own programs are open, and one that comes due is the quick answer */
 	if (!r->running && (!ans->wait_ms || ans->paused))
-		ask_prospects(r, &p);
+		ask_forecast(r, &p);
 	r->hopeful = r->running || ans->wait_ms || p.coming;
 	if (r->hopeful)
 		r->alone_since = 0;
 	attempts_after(&r->wait, p.wait_ms);
-	r->hopeful = r->hopeful || lingers(r);
+	r->hopeful = r->hopeful || run_wait_lingers(r);
 	if (r->hopeful && !r->alone_since && !r->running && !r->told && r->plan->waits)
 		r->plan->waits(r->plan->ctx, ans, p.coming);
 	r->told |= r->hopeful && !r->alone_since && !r->running;
@@ -114,5 +114,5 @@ void runner_wait_over(struct runner *r)
 	if (!r->hopeful || os_boot_ms() < r->wait.next)
 		return;
 	r->wait.next = NEVER;
-	r->looked = false;
+	r->checked = false;
 }

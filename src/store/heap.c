@@ -1,6 +1,6 @@
 #include "store/heap.h"
 
-static int cmp(const struct heap *h, const void *a, const void *b)
+static int heap_cmp(const struct heap *h, const void *a, const void *b)
 {
 	return query_cmp(h->q, (const struct index *)((const char *)a + h->index),
 			 (const struct index *)((const char *)b + h->index));
@@ -11,9 +11,9 @@ static void heap_sink(struct heap *h, size_t i)
 	for (size_t child; (child = 2 * i + 1) < h->n; i = child) {
 		void *item = h->v[i];
 
-		if (child + 1 < h->n && cmp(h, h->v[child + 1], h->v[child]) < 0)
+		if (child + 1 < h->n && heap_cmp(h, h->v[child + 1], h->v[child]) < 0)
 			child++;
-		if (cmp(h, item, h->v[child]) <= 0)
+		if (heap_cmp(h, item, h->v[child]) <= 0)
 			return;
 		h->v[i] = h->v[child];
 		h->v[child] = item;

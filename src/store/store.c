@@ -21,7 +21,7 @@ int query_cmp(const struct query *q, const struct index *a, const struct index *
 	return c ? c : index_id_cmp(a->id, b->id);
 }
 
-static bool picked(const struct query *q, const struct index *ix, int64_t now)
+static bool store_picked(const struct query *q, const struct index *ix, int64_t now)
 {
 	bool due = ix->eligible_at <= now;
 	bool timed = ix->lane == LANE_LATER ||
@@ -50,7 +50,7 @@ static bool same_or_any(struct str want, struct str have)
 
 bool query_matches(const struct query *q, const struct index *ix, int64_t now)
 {
-	return picked(q, ix, q->at ? q->at : now) &&
+	return store_picked(q, ix, q->at ? q->at : now) &&
 	       (!q->statuses || (q->statuses >> ix->status & 1)) &&
 	       (!q->class_rank || q->class_rank == ix->class_rank) && (!q->held || ix->holder.n) &&
 	       same_or_any(q->holder, ix->holder) && same_or_any(q->token, ix->token) &&

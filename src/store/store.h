@@ -282,24 +282,24 @@ enum check_level { CHECK_OK, CHECK_NOTE, CHECK_BAD };
 typedef void check_fn(void *ctx, enum check_level level, const char *what, struct str text,
 		      struct str fix);
 /* The `fix` of a finding that `pawl doctor --fix` repairs: this text, then what the repair does. */
-#define CHECK_MENDS "pawl doctor --fix: "
+#define CHECK_REPAIRS "pawl doctor --fix: "
 
-struct mend_part {
+struct repair_part {
 	const char *name;
 	struct str bytes;
 };
 /* Saves data that a repair removes. Each function returns 0 or -errno; after an error the repair changes nothing. A
  * store may repeat a change, so the same data may come twice. */
-struct mend_sink {
+struct repair_sink {
 	int (*keep)(void *ctx, const char *what, struct str name, const char *why,
-		    const struct mend_part *parts, size_t n);
+		    const struct repair_part *parts, size_t n);
 	/* Makes everything durable that was saved so far. */
 	int (*settle)(void *ctx);
 	void *ctx;
 };
 /* The two steps of a repair. MEND_BLOCKS: what keeps every change from happening, such as the lock of a ref that a
  * dead process left. MEND_DATA: all the rest; the caller holds the lock of the whole queue. */
-enum mend_step { MEND_BLOCKS, MEND_DATA };
+enum repair_step { REPAIR_BLOCKS, REPAIR_DATA };
 
 typedef void name_fn(void *ctx, struct str name);
 
@@ -341,7 +341,7 @@ struct store_ops {
 	/* For doctor --fix: repairs the findings of check() whose fix begins with CHECK_MENDS. A repair that removes
 	 * data saves it first. It never touches foreign data. A second call completes what a killed process left.
 	 * NULL: the store has nothing to repair. */
-	int (*mend)(struct store *s, enum mend_step step, const struct mend_sink *sink);
+	int (*repair)(struct store *s, enum repair_step step, const struct repair_sink *sink);
 	/* The names of all queues of the place. A queue that another process makes or removes during the call
 	 * may or may not be among them. NULL: the store cannot list its queues. */
 	int (*queues)(struct store *s, name_fn *fn, void *ctx);

@@ -2,8 +2,8 @@
  * backup: a whole queue as one file. A first line names the format and its version; then come the records, the log,
  * their numbers and a checksum. pawl reads a file to its end and checks it before it uses any part of it.
  */
-#ifndef TRANSFER_BACKUP_H
-#define TRANSFER_BACKUP_H
+#ifndef TRANSFER_BACKUP_FILE_H
+#define TRANSFER_BACKUP_FILE_H
 
 #include <stdio.h>
 

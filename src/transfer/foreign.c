@@ -200,7 +200,7 @@ static void keep_word(struct mapping *m, const struct foreign_rule *r, const jso
 				  : "pawl does not know this word; it is kept in extra");
 }
 
-static void translate(struct mapping *m, const struct foreign_rule *r, const json_t *v)
+static void foreign_translate(struct mapping *m, const struct foreign_rule *r, const json_t *v)
 {
 	struct str theirs = str_trim(as_text(v, m->a));
 	const char *ours = word_for(m, r->key, theirs);
@@ -378,7 +378,7 @@ static void foreign_apply(struct mapping *m, const struct foreign_rule *r, const
 		foreign_take(m, r, v);
 		break;
 	case WORDS:
-		translate(m, r, v);
+		foreign_translate(m, r, v);
 		break;
 	case LINK:
 		add_links(m, v);

@@ -118,7 +118,7 @@ const char *foreign_backlog_left_out(struct str path)
 /* --- out ----------------------------------------------------------------------------------------- */
 
 /* Letters and digits, with '-' between them; at most `most` bytes. */
-static struct str slug(struct str s, size_t most, const char *also, struct arena *a)
+static struct str foreign_backlog_slug(struct str s, size_t most, const char *also, struct arena *a)
 {
 	char *p = arena_cstr(a, s);
 	size_t n = 0;
@@ -136,7 +136,8 @@ static struct str slug(struct str s, size_t most, const char *also, struct arena
 
 struct str foreign_backlog_name(const struct foreign_task *t, struct arena *a)
 {
-	struct str id = slug(t->theirs, 60, ".", a), title = slug(t->parcel.task.title, 60, "", a);
+	struct str id = foreign_backlog_slug(t->theirs, 60, ".", a),
+		   title = foreign_backlog_slug(t->parcel.task.title, 60, "", a);
 	char *p = arena_cstr(a, id.n ? id : t->parcel.task.id);
 
 	for (size_t i = 0; p[i]; i++)

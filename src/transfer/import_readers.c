@@ -50,7 +50,7 @@ static int get_plain(struct port_in *in, int c, struct buf *cell)
 }
 
 /* Removes the mark that export adds to a cell which a spreadsheet would treat as a formula. */
-static struct str unmarked(struct str s)
+static struct str csv_source_unmarked(struct str s)
 {
 	if (s.n > 1 && s.p[0] == '\'' && memchr("=+-@\t\r'", s.p[1], 7))
 		return str_n(s.p + 1, s.n - 1);
@@ -82,7 +82,8 @@ static int get_row(struct port_in *in, struct row *row, const char **why)
 			*why = "this row is too large";
 		row->cells.v = arena_grow(&row->arena, row->cells.v, row->cells.n,
 					  sizeof(struct str));
-		row->cells.v[row->cells.n++] = arena_str(&row->arena, unmarked(buf_str(&cell)));
+		row->cells.v[row->cells.n++] = arena_str(&row->arena,
+							 csv_source_unmarked(buf_str(&cell)));
 	} while (c == ',' && !*why);
 	buf_free(&cell);
 	return *why ? -1 : row->cells.n > 0;

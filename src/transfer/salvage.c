@@ -45,7 +45,7 @@ static int write_line(struct salvage *s, const json_t *o)
 }
 
 static int salvage_keep(void *ctx, const char *what, struct str name, const char *why,
-			const struct mend_part *parts, size_t n)
+			const struct repair_part *parts, size_t n)
 {
 	struct salvage *s = ctx;
 	json_t *o;
@@ -81,9 +81,9 @@ void salvage_init(struct salvage *s, struct str path, struct arena *a)
 	*s = (struct salvage){ .path = arena_cstr(a, path), .arena = a };
 }
 
-struct mend_sink salvage_sink(struct salvage *s)
+struct repair_sink salvage_sink(struct salvage *s)
 {
-	return (struct mend_sink){ .keep = salvage_keep, .settle = salvage_settle, .ctx = s };
+	return (struct repair_sink){ .keep = salvage_keep, .settle = salvage_settle, .ctx = s };
 }
 
 void salvage_close(struct salvage *s)

@@ -18,7 +18,7 @@ struct salvage {
 
 /* `path`: the wanted name. The file is made with the first record. */
 void salvage_init(struct salvage *s, struct str path, struct arena *a);
-struct mend_sink salvage_sink(struct salvage *s);
+struct repair_sink salvage_sink(struct salvage *s);
 void salvage_close(struct salvage *s);
 
 #endif

@@ -419,11 +419,11 @@ static void test_look(void **state)
 	open_all();
 	assert_true(combine_publish(&a, QUEUE, STR("call"), LATER));
 	assert_true(combine_publish(&b, QUEUE + 1, STR("another queue's"), LATER));
-	assert_int_equal(combine_look(&holder, QUEUE, calls, COMBINE_SLOTS, &arena), 1);
+	assert_int_equal(combine_check(&holder, QUEUE, calls, COMBINE_SLOTS, &arena), 1);
 	assert_true(str_is(calls[0].bytes, "call"));
 	assert_int_equal(STATE(word(&a)), SLOT_PENDING);
 	assert_int_equal(give_up(&a, &reply), COMBINE_LATE);
-	assert_int_equal(combine_look(&holder, QUEUE, calls, COMBINE_SLOTS, &arena), 0);
+	assert_int_equal(combine_check(&holder, QUEUE, calls, COMBINE_SLOTS, &arena), 0);
 }
 
 /* A call that nobody takes is withdrawn before its deadline; one that a holder has taken is not. */

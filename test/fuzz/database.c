@@ -117,7 +117,7 @@ static struct str patched(struct str base, struct str patches, struct arena *a)
 	return out;
 }
 
-static int look_at(const struct record *r, void *ctx)
+static int check_one(const struct record *r, void *ctx)
 {
 	size_t *sum = ctx;
 
@@ -163,7 +163,7 @@ static void use(enum store_mode mode)
 		return;
 	for (size_t i = 0; i < sizeof(picks) / sizeof(picks[0]); i++)
 		said(s->ops->scan(s, &(struct query){ .pick = picks[i], .body = i % 2 == 0 },
-				  look_at, &sum),
+				  check_one, &sum),
 		     &err);
 	said(s->ops->get(s, STR("task/t3"), &r, &a), &err);
 	said(s->ops->tally(s, counts), &err);

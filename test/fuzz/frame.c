@@ -57,7 +57,7 @@ static int again_parcel(struct str one, struct buf *out, struct arena *a)
 		return r;                                                         \
 	}
 AGAIN(facts, frame_facts)
-AGAIN(prospects, prospects)
+AGAIN(forecast, forecast)
 AGAIN(finding, frame_finding)
 AGAIN(bulk, frame_bulk)
 AGAIN(item, item)

@@ -47,8 +47,8 @@ static void check(struct post *p, json_t *message)
 	json_t *error;
 	int status;
 
-	p->modern = era_is_modern(p, message);
-	status = era_check(p, message, &error);
+	p->modern = protocol_version_is_modern(p, message);
+	status = protocol_version_check(p, message, &error);
 	CHECK(!status == !error);
 	if (status)
 		check_refused(message, status, error);

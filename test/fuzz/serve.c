@@ -12,7 +12,7 @@
 
 static struct session session;
 static struct serve serve = { .session = &session, .rate = 1000, .burst = 1000 };
-static struct desk desk = { .serve = &serve, .queue = "" };
+static struct worker worker = { .serve = &serve, .queue = "" };
 static struct meter meter = { .name = "fuzz", .memory.most = SIZE_MAX };
 static struct arena arena;
 
@@ -21,8 +21,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	(void)argc, (void)argv;
 	setenv("HOME", fuzz_dir(), 1);
 	setenv("XDG_STATE_HOME", getenv("HOME"), 1);
-	pthread_mutex_init(&desk.lock, NULL);
-	desk.wake = -1;
+	pthread_mutex_init(&worker.lock, NULL);
+	worker.wake = -1;
 	serve.late = late_new();
 	return 0;
 }
@@ -30,7 +30,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 /* A queue with a task that is held, one that waits for it, and a comment. */
 static void begin(void)
 {
-	struct client *c = &desk.session.client;
+	struct client *c = &worker.session.client;
 	struct client_options who = { .store = STR("mem:fuzz"), .agent = STR("fuzz") };
 	static const enum op ops[] = { OP_CREATE, OP_CREATE, OP_CREATE, OP_TAKE, OP_COMMENT };
 	struct strs on = { .v = &STR("t1"), .n = 1 };
@@ -39,12 +39,12 @@ static void begin(void)
 	client_close(c);
 	arena_free(&arena);
 	mem_reset();
-	desk.session = (struct session){ .arena = &arena };
+	worker.session = (struct session){ .arena = &arena };
 	CHECK(client_init(c, &who, &ans, &arena) == SUCCESS);
 	c->self.bare = c->conn.config.impatient = true;
 	CHECK(client_open(c, STORE_CREATE, &ans) == SUCCESS);
-	session = desk.session;
-	desk.open = true;
+	session = worker.session;
+	worker.open = true;
 	for (size_t i = 0; i < sizeof(ops) / sizeof(*ops); i++) {
 		struct request rq = { .op = ops[i] };
 
@@ -66,14 +66,14 @@ static void begin(void)
 
 static struct job *job_of(enum job_kind kind, struct str body)
 {
-	struct guest caller = { .meter = &meter,
-				.name = strdup("fuzz"),
-				.agents = strdup("*"),
-				.hash = strdup(""),
-				.role = ROLE_ADMIN };
+	struct http_caller caller = { .meter = &meter,
+				      .name = strdup("fuzz"),
+				      .agents = strdup("*"),
+				      .hash = strdup(""),
+				      .role = ROLE_ADMIN };
 	struct job *j = job_new(kind, NULL, &caller);
 
-	j->desk = &desk;
+	j->worker = &worker;
 	buf_adds(&j->body, body);
 	return j;
 }
@@ -90,9 +90,9 @@ static void packed(struct job *j)
 {
 	for (int i = 0; !j->status && i < TURNS; i++) {
 		j->put_off = false;
-		packed_run(&desk, j, true);
+		packed_run(&worker, j, true);
 		if (!j->status && !j->tried)
-			(void)packed_go_on(&desk, j, true);
+			(void)packed_go_on(&worker, j, true);
 	}
 	CHECK(j->status && !j->answer.full);
 	if (j->status == 200)
@@ -111,9 +111,9 @@ static void command(struct job *j, uint8_t which)
 	j->command = commands[which % n];
 	if (command_local(j->command))
 		return;
-	packed_run(&desk, j, true);
+	packed_run(&worker, j, true);
 	if (!j->status)
-		(void)call_run(&desk, j, true);
+		(void)call_run(&worker, j, true);
 	CHECK(j->status >= 200 && j->status < 600 && !j->answer.full);
 	check_json(buf_str(&j->answer));
 }
@@ -149,7 +149,7 @@ static void events(struct job *j, uint8_t flags, struct str input)
 	for (int i = 0; i < TURNS; i++) {
 		j->more = false;
 		j->answer.n = 0;
-		events_run(&desk, j);
+		events_run(&worker, j);
 		CHECK(j->status && !j->answer.full);
 		check_messages(buf_str(&j->answer));
 		j->first = false;

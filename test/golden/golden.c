@@ -499,7 +499,7 @@ static void facts_frames(void)
 
 static void small_frames(void)
 {
-	struct prospects p = { 1, 2, STR("t3"), 4 }, no_p = { 0 };
+	struct forecast p = { 1, 2, STR("t3"), 4 }, no_p = { 0 };
 	struct frame_finding f = { CHECK_BAD, STR("what"), STR("text"), STR("fix") }, no_f = { 0 };
 	struct frame_bulk h = { .n = 1,
 				.lines = 2,
@@ -520,10 +520,9 @@ static void small_frames(void)
 			  no_h = { 0 };
 
 	h.pass[TYPED_MAINTENANCE] = STR("pass");
-	FRAME("prospects", struct prospects, &p, frame_prospects,
-	      frame_prospects_open(one_, &back_));
-	FRAME("least prospects", struct prospects, &no_p, frame_prospects,
-	      frame_prospects_open(one_, &back_));
+	FRAME("prospects", struct forecast, &p, frame_forecast, frame_forecast_open(one_, &back_));
+	FRAME("least prospects", struct forecast, &no_p, frame_forecast,
+	      frame_forecast_open(one_, &back_));
 	FRAME("finding", struct frame_finding, &f, frame_finding, frame_finding_open(one_, &back_));
 	FRAME("least finding", struct frame_finding, &no_f, frame_finding,
 	      frame_finding_open(one_, &back_));
@@ -612,7 +611,7 @@ static void memos(void)
 	struct git_state full = { .stamp = NOW,
 				  .has_rec = true,
 				  .clock = STR("clock"),
-				  .lead = STR("t/t2"),
+				  .leader = STR("t/t2"),
 				  .moves = moves,
 				  .n_moves = COUNT(moves),
 				  .tree = { { 3 } },

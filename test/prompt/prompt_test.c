@@ -38,7 +38,7 @@ static const char *program;
 static int terminal;
 static pid_t child;
 static struct buf seen;
-static size_t looked; /* how far see() has read */
+static size_t checked; /* how far see() has read */
 
 /* --- a terminal ------------------------------------------------------------------------------- */
 
@@ -47,7 +47,7 @@ static void start(void)
 	struct winsize size = { .ws_row = 40, .ws_col = 120 };
 
 	seen = BUF_MAX(1 << 20);
-	looked = 0;
+	checked = 0;
 	child = forkpty(&terminal, NULL, NULL, &size);
 	if (child == 0) {
 		signal(SIGINT, SIG_DFL); /* a test run in the background ignores it */
@@ -79,19 +79,19 @@ static void see(const char *text)
 	int64_t end = os_boot_ms() + PATIENCE_MS;
 
 	for (;;) {
-		const char *at = seen.n > looked ? memmem(seen.p + looked, seen.n - looked, text,
-							  strlen(text))
-						 : NULL;
+		const char *at = seen.n > checked ? memmem(seen.p + checked, seen.n - checked, text,
+							   strlen(text))
+						  : NULL;
 
 		if (at) {
-			looked = (size_t)(at - seen.p) + strlen(text);
+			checked = (size_t)(at - seen.p) + strlen(text);
 			return;
 		}
 		if (os_boot_ms() > end || !read_more(1000))
 			break;
 	}
-	fail_msg("not seen: %s\nbut: %.*s", text, (int)(seen.n - looked),
-		 seen.n ? seen.p + looked : "");
+	fail_msg("not seen: %s\nbut: %.*s", text, (int)(seen.n - checked),
+		 seen.n ? seen.p + checked : "");
 }
 
 static void type(const char *keys)

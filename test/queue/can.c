@@ -34,7 +34,7 @@ struct scene {
 };
 
 /* The arguments of each way, besides the id and the caller. */
-static const char *const words[WAY_END] = {
+static const char *const words[ACTION_END] = {
 	[1] = "claim new_token=N",
 	[2] = "heartbeat",
 	[3] = "done",
@@ -126,7 +126,7 @@ static bool works(struct suite *s, const struct scene *sc, int way, const char *
 	const struct answer *ans = call_as(s, sc, words[way], id);
 
 	return ans->code == SUCCESS && !ans->repeated &&
-	       (way_op(way) != OP_ARCHIVE || ans->n_tasks);
+	       (action_op(way) != OP_ARCHIVE || ans->n_tasks);
 }
 
 static void expect(const struct scene *sc, int way, bool expected, bool got)
@@ -134,7 +134,7 @@ static void expect(const struct scene *sc, int way, bool expected, bool got)
 	if (expected != got)
 		fail_msg(
 			"%s on a task in %s (lock kind %d%s) by %s with role %d: can says %d, the queue %d",
-			way_name(way), status_name(sc->status), sc->kind,
+			action_name(way), status_name(sc->status), sc->kind,
 			sc->expired ? ", expired" : "", sc->holder ? "its holder" : "another",
 			sc->role, expected, got);
 }
@@ -148,18 +148,18 @@ static void try_all(struct suite *s, const struct scene *sc, int *made)
 	snprintf(id, sizeof(id), "x%d", ++*made);
 	make(s, sc, id);
 	can = can_of(s, sc, id);
-	for (int way = 1; way < WAY_END; way++) {
-		bool plain = way_plain(way) != way && can & WAY_BIT(way_plain(way));
+	for (int way = 1; way < ACTION_END; way++) {
+		bool plain = action_plain(way) != way && can & ACTION_BIT(action_plain(way));
 
 		assert_non_null(words[way]);
 		/* to set the status that it has changes nothing */
-		if (can & WAY_BIT(way) || plain ||
-		    (way_op(way) == OP_UPDATE && way_to(way) == sc->status))
+		if (can & ACTION_BIT(way) || plain ||
+		    (action_op(way) == OP_UPDATE && action_to(way) == sc->status))
 			continue;
 		expect(sc, way, false, works(s, sc, way, id));
 	}
-	for (int way = 1; way < WAY_END; way++) {
-		if (!(can & WAY_BIT(way)))
+	for (int way = 1; way < ACTION_END; way++) {
+		if (!(can & ACTION_BIT(way)))
 			continue;
 		snprintf(id, sizeof(id), "x%d", ++*made);
 		make(s, sc, id);

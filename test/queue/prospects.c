@@ -9,10 +9,10 @@ static int64_t expect(struct suite *s, const char *filter, bool people, int64_t 
 		      int64_t stuck, const char *stuck_id)
 {
 	struct request rq = parse(s, arena_printf(&s->a, "take new_token=X %s", filter).p);
-	struct prospects p;
+	struct forecast p;
 	struct answer ans = { 0 };
 
-	assert_int_equal(queue_prospects(s->q, &rq, people, &p, &ans, &s->a), SUCCESS);
+	assert_int_equal(queue_forecast(s->q, &rq, people, &p, &ans, &s->a), SUCCESS);
 	if (p.coming != coming || p.stuck != stuck || !str_is(p.stuck_id, stuck_id))
 		fail_msg("'%s'%s: %d coming, %d stuck, for example '%.*s'", filter,
 			 people ? " with people" : "", (int)p.coming, (int)p.stuck,

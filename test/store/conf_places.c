@@ -116,14 +116,14 @@ static void test_two_handles(void **state)
 	c->s = one;
 }
 
-struct offer {
+struct offered {
 	struct conf *c;
 	const char *id;
 };
 
 static int note_first(struct edit *e, void *ctx)
 {
-	struct offer *o = ctx;
+	struct offered *o = ctx;
 	struct record *r;
 	int rc = edit_first(e, &(struct query){ .pick = PICK_ELIGIBLE }, &r);
 
@@ -133,7 +133,7 @@ static int note_first(struct edit *e, void *ctx)
 
 static const char *first_offer(struct conf *c)
 {
-	struct offer o = { .c = c };
+	struct offered o = { .c = c };
 
 	assert_int_equal(conf_modify(c, note_first, &o), 1);
 	return o.id;

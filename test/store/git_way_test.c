@@ -55,13 +55,13 @@ static int teardown(void **state)
 /* Connects and waits until its time is over; returns the pid of the program's child. */
 static pid_t fall_silent(struct bench *b, struct git_conn *c)
 {
-	const struct git_way w = {
-		.kind = WAY_SSH, .host = STR("h"), .path = STR("/p"), .ssh = str_c(b->ssh)
+	const struct git_endpoint w = {
+		.kind = CONN_SSH, .host = STR("h"), .path = STR("/p"), .ssh = str_c(b->ssh)
 	};
 	int64_t child = 0;
 	struct str line;
 
-	assert_int_equal(git_way_connect(&w, "upload-pack", PATIENCE_MS, c), 0);
+	assert_int_equal(git_endpoint_connect(&w, "upload-pack", PATIENCE_MS, c), 0);
 	assert_int_equal(git_pkt_read(c, &line), PKT_LINE);
 	while (line.n && line.p[0] == '0')
 		line = str_n(line.p + 1, line.n - 1);

@@ -392,7 +392,7 @@ static void test_tell(void **state)
 	pg_tell(s);
 	assert_non_null(s->db);
 	assert_false(s->broken);
-	assert_int_equal(s->owed, 1);
+	assert_int_equal(s->pending_moves, 1);
 	pg_disconnect(s);
 	snprintf(s->base.env.err->text, sizeof(s->base.env.err->text), "of the change");
 	s->conninfo[0] = 'x'; /* it cannot connect */

@@ -288,7 +288,7 @@ static void test_reader_follows(void **state)
 	assert_true(number(r) == 1);
 	assert_int_equal(unlink(file("-shm")), 0);
 	assert_true(count_elsewhere() == 2);
-	sq_of(r)->looked_ms = 0;
+	sq_of(r)->checked_ms = 0;
 	assert_true(number(r) == 2);
 	store_close(r);
 }

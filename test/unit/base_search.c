@@ -10,13 +10,13 @@
 #include "base/search.h"
 
 static const char *const words[] = { "a", "aa", "b", "c", "ca", "d", "f", "g", "ga", "h", "i" };
-static size_t seen_n, looks;
+static size_t seen_n, checks;
 
 static struct str word_at(const void *list, size_t i)
 {
 	assert_ptr_equal(list, words);
 	assert_true(i < seen_n);
-	looks++;
+	checks++;
 	return str_c(words[i]);
 }
 
@@ -27,11 +27,11 @@ static void check(const char *key)
 
 	while (want < seen_n && str_cmp(str_c(words[want]), str_c(key)) < 0)
 		want++;
-	looks = 0;
+	checks = 0;
 	i = search_key(words, seen_n, str_c(key), word_at, &found);
 	assert_int_equal(i, want);
 	assert_int_equal(found, want < seen_n && str_is(str_c(words[want]), key));
-	assert_true(looks <= 4);
+	assert_true(checks <= 4);
 }
 
 static void test_places(void **state)

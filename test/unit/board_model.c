@@ -483,7 +483,7 @@ static void moves_are_allowed(void **state)
 /* Only the way that the queue names has --force. A task that the caller may not move has no menu. */
 static void force_comes_from_the_queue(void **state)
 {
-	struct allowed w = { .can = (int64_t)WAY_BIT(way_find(OP_CANCEL, 0) + 1), .live = 1 };
+	struct allowed w = { .can = (int64_t)ACTION_BIT(action_find(OP_CANCEL, 0) + 1), .live = 1 };
 	struct ui *u = *state;
 	struct request rq;
 

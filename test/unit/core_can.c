@@ -11,10 +11,10 @@ static const char *named(uint64_t can)
 {
 	struct str out = STR("");
 
-	for (int i = 1; i < WAY_END; i++)
-		if (can & WAY_BIT(i))
+	for (int i = 1; i < ACTION_END; i++)
+		if (can & ACTION_BIT(i))
 			out = arena_printf(&mem, "%.*s%s%s", STRF(out), out.n ? ", " : "",
-					   way_name(i));
+					   action_name(i));
 	return arena_cstr(&mem, out);
 }
 
@@ -149,19 +149,19 @@ static void test_table(void **state)
 	uint64_t ops = 0;
 
 	(void)state;
-	for (int i = 1; i < WAY_END; i++) {
-		assert_non_null(way_name(i));
-		ops |= UINT64_C(1) << way_op(i);
-		assert_int_equal(way_op(way_plain(i)), way_op(i));
-		assert_int_equal(way_forces(i), strstr(way_name(i), "--force") != NULL);
-		assert_int_equal(way_plain(i) != i,
-				 strstr(way_name(i), "--force") || strstr(way_name(i), "--take"));
+	for (int i = 1; i < ACTION_END; i++) {
+		assert_non_null(action_name(i));
+		ops |= UINT64_C(1) << action_op(i);
+		assert_int_equal(action_op(action_plain(i)), action_op(i));
+		assert_int_equal(action_forces(i), strstr(action_name(i), "--force") != NULL);
+		assert_int_equal(action_plain(i) != i, strstr(action_name(i), "--force") ||
+							       strstr(action_name(i), "--take"));
 	}
-	assert_string_equal(way_name(way_find(OP_UPDATE, READY)), "update --status ready");
-	assert_string_equal(way_name(way_find(OP_CANCEL, 0)), "cancel");
-	assert_int_equal(way_find(OP_CREATE, 0), WAY_END);
-	assert_null(way_name(0));
-	assert_null(way_name(WAY_END));
+	assert_string_equal(action_name(action_find(OP_UPDATE, READY)), "update --status ready");
+	assert_string_equal(action_name(action_find(OP_CANCEL, 0)), "cancel");
+	assert_int_equal(action_find(OP_CREATE, 0), ACTION_END);
+	assert_null(action_name(0));
+	assert_null(action_name(ACTION_END));
 	for (int op = OP_NONE + 1; op < OP_END; op++) {
 		bool changes = op_flags((enum op)op) & OP_TASK &&
 			       !(op_flags((enum op)op) & OP_READS);
@@ -189,9 +189,9 @@ static void test_targets(void **state)
 
 	(void)state;
 	for (size_t k = 0; k < COUNT(targets); k++)
-		for (int i = 1; i < WAY_END; i++)
-			if (!strcmp(way_name(i), targets[k].name))
-				assert_int_equal(way_to(i), targets[k].to);
+		for (int i = 1; i < ACTION_END; i++)
+			if (!strcmp(action_name(i), targets[k].name))
+				assert_int_equal(action_to(i), targets[k].to);
 }
 
 /* The bytes of the keys sort as index_cmp() does. */

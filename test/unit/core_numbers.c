@@ -89,7 +89,7 @@ static void test_core(void **state)
 		PIN(STANDARD, 3),
 		PIN(INTANGIBLE, 4),
 		PIN(CLASS_END, 5),
-		PIN(LIFE_NOT_LOOKED, 0),
+		PIN(LIFE_NOT_CHECKED, 0),
 		PIN(LIFE_UNKNOWN, 1),
 		PIN(LIFE_ALIVE, 2),
 		PIN(LIFE_DEAD, 3),

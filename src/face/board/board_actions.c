@@ -51,21 +51,22 @@ const struct action act_pause = { "pause",
 const struct action act_resume = { "resume", "Resume the queue", OP_RESUME, 0, { { 0 } }, 0 };
 
 /* The way that the queue offers for the action: its plain one, or the one with --force, which needs a reason. 0: none. */
-static int way_of(const struct action *a, const struct allowed *w)
+static int action_of(const struct action *a, const struct allowed *w)
 {
-	int way = way_find(a->op, a->to);
+	int number = action_find(a->op, a->to);
 	uint64_t can = w ? (uint64_t)w->can : 0;
 
-	if (can & WAY_BIT(way))
-		return way;
-	return a->ask[0].must && way + 1 < WAY_END && way_forces(way + 1) && can & WAY_BIT(way + 1)
-		       ? way + 1
+	if (can & ACTION_BIT(number))
+		return number;
+	return a->ask[0].must && number + 1 < ACTION_END && action_forces(number + 1) &&
+			       can & ACTION_BIT(number + 1)
+		       ? number + 1
 		       : 0;
 }
 
 bool action_open(const struct action *a, const struct allowed *w)
 {
-	return way_of(a, w) != 0;
+	return action_of(a, w) != 0;
 }
 
 static const char *board_actions_cannot(struct draft *p, const struct action *a, struct here h)
@@ -91,7 +92,7 @@ const char *draft_start(struct draft *p, const struct action *a, struct here h)
 		return board_actions_cannot(p, a, h);
 	snprintf(p->id, sizeof(p->id), "%.*s", STRF(h.task->id));
 	p->version = h.task->version;
-	p->force = way_forces(way_of(a, h.allowed));
+	p->force = action_forces(action_of(a, h.allowed));
 	return NULL;
 }
 

@@ -13,7 +13,7 @@
 
 #define TICK_MS 1000   /* the time left of each lease is shown anew */
 #define AGAIN_MS 10000 /* a read without a wake-up: a date may have passed */
-#define LOOK_MS 1000   /* the same if the store cannot wake us */
+#define POLL_MS 1000   /* the same if the store cannot wake us */
 #define PAUSE_MS 100   /* the least time between two reads */
 #define SHARE 3        /* the pause after a read that took long, in times of the read */
 
@@ -49,7 +49,7 @@ static void board_edit(struct loop *l)
 }
 
 /* false: leave. */
-static bool obey(struct loop *l, enum effect what)
+static bool board_obey(struct loop *l, enum effect what)
 {
 	switch (what) {
 	case DO_QUIT:
@@ -82,7 +82,7 @@ static bool take_keys(struct loop *l)
 	while ((key = screen_key()) != K_NONE) {
 		struct mouse m = screen_mouse();
 
-		if (!obey(l, key == K_MOUSE ? ui_mouse(&l->ui, &m) : ui_key(&l->ui, key)))
+		if (!board_obey(l, key == K_MOUSE ? ui_mouse(&l->ui, &m) : ui_key(&l->ui, key)))
 			return false;
 	}
 	return true;
@@ -99,7 +99,7 @@ static int64_t until_read(const struct loop *l)
 
 static bool read_is_due(const struct loop *l)
 {
-	int64_t most = wake_fd(l) < 0 || l->ui.board.fault[0] ? LOOK_MS : AGAIN_MS;
+	int64_t most = wake_fd(l) < 0 || l->ui.board.fault[0] ? POLL_MS : AGAIN_MS;
 
 	return until_read(l) == 0 && (l->stale || reader_now(&l->reader) >= l->reader.expires_at ||
 				      os_boot_ms() - l->reader.tried_at >= most);

@@ -1,6 +1,6 @@
 /* term: takes the terminal and gives it back, whatever ends the process. */
-#ifndef BOARD_TERM_H
-#define BOARD_TERM_H
+#ifndef FACE_BOARD_BOARD_TERM_H
+#define FACE_BOARD_BOARD_TERM_H
 
 #include <stdbool.h>
 

@@ -65,7 +65,7 @@ static const struct action *const actions[] = {
 static const struct action *board_moves_find(const struct allowed *w, enum status to)
 {
 	for (size_t i = 0; i < sizeof(actions) / sizeof(*actions); i++)
-		if (way_to(way_find(actions[i]->op, actions[i]->to)) == to &&
+		if (action_to(action_find(actions[i]->op, actions[i]->to)) == to &&
 		    action_open(actions[i], w))
 			return actions[i];
 	return NULL;

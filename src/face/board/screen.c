@@ -97,7 +97,7 @@ struct mouse screen_mouse(void)
 	return last;
 }
 
-static uint32_t special(wint_t c)
+static uint32_t board_screen_special(wint_t c)
 {
 	static const struct {
 		int code;
@@ -126,6 +126,6 @@ uint32_t screen_key(void)
 	if (r == ERR)
 		return K_NONE;
 	if (r == KEY_CODE_YES)
-		return special(c);
+		return board_screen_special(c);
 	return c == '\r' ? K_ENTER : c == '\b' ? K_ERASE : c ? (uint32_t)c : K_RESIZE;
 }

@@ -34,7 +34,7 @@ static void hold_standard_files(void)
 
 /* --- the form of the output ----------------------------------------------------------------------- */
 
-static struct str configured(const struct cli *c, const char *name, const char *variable)
+static struct str cli_configured(const struct cli *c, const char *name, const char *variable)
 {
 	if (c->session.client.conn.settings.values)
 		return settings_text(&c->session.client.conn.settings, name);
@@ -52,7 +52,7 @@ static enum format find_format(const struct cli *c)
 	if (g->porcelain || (guess && c->parsed.porcelain && !word.n))
 		return FORMAT_PORCELAIN;
 	if (!word.n)
-		word = configured(c, "format", "PAWL_FORMAT");
+		word = cli_configured(c, "format", "PAWL_FORMAT");
 	return str_is(word, "json")        ? FORMAT_JSON
 	       : str_is(word, "porcelain") ? FORMAT_PORCELAIN
 					   : FORMAT_TEXT;
@@ -67,7 +67,7 @@ static bool find_color(const struct cli *c, int fd)
 	if (!word.n && none && *none)
 		return false;
 	if (!word.n)
-		word = configured(c, "color", "PAWL_COLOR");
+		word = cli_configured(c, "color", "PAWL_COLOR");
 	if (str_is(word, "always") || str_is(word, "never"))
 		return str_is(word, "always");
 	return isatty(fd) && term && strcmp(term, "dumb") != 0;
@@ -275,9 +275,9 @@ static enum result cli_answer(struct cli *c, struct reply *out)
 /* `status ID` only reads, so it prints the lines of `show`. */
 static const struct command *shown_as(const struct cli *c)
 {
-	bool looks = c->parsed.command == &cmd_status && c->parsed.args->rq.op == OP_SHOW;
+	bool checks = c->parsed.command == &cmd_status && c->parsed.args->rq.op == OP_SHOW;
 
-	return looks && c->output.format == FORMAT_PORCELAIN ? &cmd_show : c->parsed.command;
+	return checks && c->output.format == FORMAT_PORCELAIN ? &cmd_show : c->parsed.command;
 }
 
 /* An answer that was not written was not received: the caller must not mistake the rest for an answer. */

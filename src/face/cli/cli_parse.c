@@ -427,7 +427,7 @@ static bool complete_prefix(struct parser *p)
 }
 
 /* The format of an error must not depend on the place of the error in the line. */
-static void look_for_format(struct parsed *out, int argc, const char *const *argv)
+static void find_format(struct parsed *out, int argc, const char *const *argv)
 {
 	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
 		const char *next = i + 1 < argc ? argv[i + 1] : "";
@@ -469,7 +469,7 @@ void parse(struct parsed *out, int argc, const char *const *argv, struct arena *
 	struct parser p = { .out = out, .arena = a, .table = commands, .argv = argv, .argc = argc };
 
 	*out = (struct parsed){ .args = arena_new(a, struct args) };
-	look_for_format(out, argc, argv);
+	find_format(out, argc, argv);
 	if (!take_all(&p) || !check_globals(&p))
 		return;
 	if (out->global.help || out->global.version)

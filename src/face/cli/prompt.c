@@ -144,7 +144,7 @@ static int run_words(const struct prompt *p, struct strs words, struct arena *a)
 	return run_child(p, argv, argc);
 }
 
-static bool leaves(struct strs words)
+static bool prompt_leaves(struct strs words)
 {
 	return words.n == 1 && (str_is(words.v[0], "exit") || str_is(words.v[0], "quit"));
 }
@@ -165,7 +165,7 @@ static bool run_line(struct prompt *p, struct str line)
 
 	line = str_trim(line);
 	words_split(&w, line, &a);
-	more = !leaves(w.list);
+	more = !prompt_leaves(w.list);
 	if (!w.list.n || line.p[0] == '#')
 		;
 	else if (w.open)

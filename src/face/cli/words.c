@@ -8,7 +8,7 @@ static bool words_blank(char c)
 }
 
 /* In "…" a backslash escapes only '"' and '\'. */
-static bool escapes(char quote, char next)
+static bool words_escapes(char quote, char next)
 {
 	return quote == '\0' || (quote == '"' && (next == '"' || next == '\\'));
 }
@@ -21,7 +21,7 @@ static size_t take_word(struct words *w, struct str line, size_t at, struct buf 
 	for (; at < line.n && (quote || !words_blank(line.p[at])); at++) {
 		char c = line.p[at], next = at + 1 < line.n ? line.p[at + 1] : '\0';
 
-		if (c == '\\' && escapes(quote, next)) {
+		if (c == '\\' && words_escapes(quote, next)) {
 			w->open = at + 1 == line.n;
 			if (++at < line.n)
 				buf_addc(b, next);

@@ -37,7 +37,7 @@ static int man_pages(struct arena *a, const char *dir)
 	return r;
 }
 
-static int completions(struct arena *a, const char *dir)
+static int gen_main_completions(struct arena *a, const char *dir)
 {
 	static const char *const files[][2] = { { "bash", "pawl" },
 						{ "zsh", "_pawl" },
@@ -82,7 +82,7 @@ int main(int argc, char **argv)
 	if (argc == 3 && !strcmp(argv[1], "man"))
 		r = fs_make_dirs(argv[2], 0777) || man_pages(&a, argv[2]);
 	else if (argc == 3 && !strcmp(argv[1], "completions"))
-		r = fs_make_dirs(argv[2], 0777) || completions(&a, argv[2]);
+		r = fs_make_dirs(argv[2], 0777) || gen_main_completions(&a, argv[2]);
 	else if (argc == 2)
 		r = gen_main_page(argv[1]);
 	if (r == 2)

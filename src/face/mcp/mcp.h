@@ -76,7 +76,7 @@ struct mcp {
 	struct buf cursor; /* the last event that subscribers know */
 	int64_t since; /* subscribers know the leases that expired before this, in the store's time */
 	int64_t expiry_at; /* when the next lease expires, in boot time; 0: none is known */
-	int64_t looked;    /* the last look at the queue for waiting calls */
+	int64_t checked;   /* the last look at the queue for waiting calls */
 	bool changed;      /* something may have changed since */
 	struct strs news;  /* notes for the model, sent with its next answer */
 	struct arena told; /* the arena of the notes */
@@ -267,7 +267,7 @@ struct str advice_plain(struct str text, struct arena *a);
  * be deferred. */
 bool wait_park(const struct mcp_call *c, int64_t ms, int64_t due);
 /* Tries the calls again whose time has come; changed: all of them. */
-void wait_look(struct mcp *m, bool changed);
+void wait_check(struct mcp *m, bool changed);
 int64_t wait_next(const struct mcp *m);
 void wait_cancel(struct mcp *m, const json_t *id);
 bool wait_is_open(const struct mcp *m, const void *via);
@@ -332,7 +332,7 @@ void resources_read(struct mcp_call *c);
 void resources_subscribe(struct mcp_call *c);
 void resources_unsubscribe(struct mcp_call *c);
 void subscriptions_listen(struct mcp_call *c);
-void subscriptions_look(struct mcp *m);
+void subscriptions_check(struct mcp *m);
 void subscriptions_cancel(struct mcp *m, const json_t *id);
 bool subscriptions_is_open(const struct mcp *m, const void *via);
 void subscriptions_gone(struct mcp *m, const void *via);

@@ -35,7 +35,7 @@ static bool mcp_brief_grants(const struct answer *ans)
 }
 
 /* Keeps the place of a member that is set later. */
-static void reserve(json_t *o, const char *key, bool wanted)
+static void mcp_brief_reserve(json_t *o, const char *key, bool wanted)
 {
 	if (wanted)
 		json_object_set_new(o, key, json_null());
@@ -54,7 +54,7 @@ static json_t *mcp_brief_attempts(struct briefing *b, const struct task *t)
 		last = STR("");
 	json_object_set_new(o, "earlier_attempts", json_integer(t->attempts - 1));
 	json_object_set_new(o, "abandoned", json_integer(t->abandoned));
-	reserve(o, "history", true);
+	mcp_brief_reserve(o, "history", true);
 	json_set_text(o, "why", lean_cut(b, why, REASON_SHOWN));
 	json_set_text(o, "last_reason", lean_cut(b, last, REASON_SHOWN));
 	lean_spend(b, json_object_get(o, "why"));
@@ -138,8 +138,8 @@ static json_t *next_json(struct briefing *b)
 
 	json_object_set_new(o, "task", lean_task(b, ans->next, true));
 	json_object_set_new(o, "lock", lock ? lean_grant(b, lock) : json_null());
-	reserve(o, "comments", mine && again && ans->n_events);
-	reserve(o, "came_back", mine && again && ans->came_back);
+	mcp_brief_reserve(o, "comments", mine && again && ans->n_events);
+	mcp_brief_reserve(o, "came_back", mine && again && ans->came_back);
 	if (mine)
 		add_context(b, o, ans->next);
 	announce_cut(b, o, ans->next);
@@ -173,15 +173,15 @@ static json_t *first_members(struct briefing *b, bool no_next)
 		json_object_set_new(o, "task",
 				    texts ? lean_task(b, t, mine)
 					  : lean_name(t->id, t->status, STR("")));
-	reserve(o, "task", !t && ans->code == NO_TASKS);
+	mcp_brief_reserve(o, "task", !t && ans->code == NO_TASKS);
 	if (ans->lock)
 		json_object_set_new(o, "lock", lean_grant(b, ans->lock));
 	if (ans->has_next && !no_next)
 		json_object_set_new(o, "next", ans->next ? next_json(b) : json_null());
-	reserve(o, "came_back", ans->came_back && !ans->next);
-	reserve(o, "comments",
-		ans->kind == ANSWER_TASK && ans->n_events && !ans->next &&
-			!(mine && t->attempts <= 1));
+	mcp_brief_reserve(o, "came_back", ans->came_back && !ans->next);
+	mcp_brief_reserve(o, "comments",
+			  ans->kind == ANSWER_TASK && ans->n_events && !ans->next &&
+				  !(mine && t->attempts <= 1));
 	return o;
 }
 

@@ -40,7 +40,7 @@ struct pm_args {
 
 /* --- rendering tasks ------------------------------------------------------------------------------ */
 
-static const char *spelt(int64_t status)
+static const char *pm_spelt(int64_t status)
 {
 	static const char *const names[STATUS_END] = {
 		[BACKLOG] = "BACKLOG", [READY] = "READY",           [IN_PROGRESS] = "IN_PROGRESS",
@@ -63,14 +63,14 @@ static void set_lock(json_t *o, const struct task *t, int64_t now, struct arena 
 			    until ? json_str(when_text(a, until)) : json_null());
 }
 
-static void reshape(json_t *task, const struct task *t, int64_t now, struct arena *a)
+static void pm_reshape(json_t *task, const struct task *t, int64_t now, struct arena *a)
 {
 	const json_t *extra = json_object_get(task, "extra");
 	json_t *mode = json_object_get(extra, "ra_mode"),
 	       *score = json_object_get(extra, "ra_score");
 
 	json_object_set_new(task, "name", json_str(t->title));
-	json_object_set_new(task, "status", json_string(spelt(t->status)));
+	json_object_set_new(task, "status", json_string(pm_spelt(t->status)));
 	if (mode)
 		json_object_set(task, "ra_mode", mode);
 	if (score)
@@ -100,7 +100,7 @@ static json_t *task_answer(const struct reply *r, struct arena *a)
 
 	json_object_set_new(o, "success", json_boolean(reply_ok(r)));
 	if (ans->task) {
-		reshape(json_object_get(o, "task"), ans->task, ans->now, a);
+		pm_reshape(json_object_get(o, "task"), ans->task, ans->now, a);
 		set_lock(o, ans->task, ans->now, a);
 	}
 	set_message(o, r);
@@ -234,7 +234,7 @@ static void say_locked(struct session *s, struct reply *out)
 
 	pm_say(s, out,
 	       arena_printf(s->arena, "%.*s is %s; locked by %.*s until %s", STRF(t->id),
-			    spelt(t->status), STRF(l->holder),
+			    pm_spelt(t->status), STRF(l->holder),
 			    arena_cstr(s->arena, l->expires_at ? when_text(s->arena, l->expires_at)
 							       : STR(""))));
 }
@@ -271,7 +271,7 @@ static void tell_status(struct session *s, const struct args *a, struct reply *o
 	else
 		pm_say(s, out,
 		       arena_printf(s->arena, "%.*s is %s; not locked", STRF(a->rq.id),
-				    spelt(out->ans.task->status)));
+				    pm_spelt(out->ans.task->status)));
 }
 
 static const struct param status_params[] = {
@@ -426,7 +426,7 @@ static void show_list(const struct reply *r, struct view *v)
 		const struct task *t = &ans->tasks[i];
 
 		view_data(v, PLAIN, t->id);
-		view_text(v, PLAIN, " %s ", spelt(t->status));
+		view_text(v, PLAIN, " %s ", pm_spelt(t->status));
 		view_data(v, PLAIN, t->title);
 		if (lease_live(&t->lock, ans->now)) {
 			view_text(v, PLAIN, " (locked by ");
@@ -446,7 +446,7 @@ static json_t *list_answer(const struct reply *r, struct arena *a)
 
 	json_object_set_new(o, "success", json_boolean(reply_ok(r)));
 	json_array_foreach(list, i, t)
-		reshape(t, &r->ans.tasks[i], r->ans.now, a);
+		pm_reshape(t, &r->ans.tasks[i], r->ans.now, a);
 	return o;
 }
 
@@ -518,7 +518,7 @@ static void tell_available(struct session *s, const struct args *a, struct reply
 	ans->n_candidates = 0;
 }
 
-static json_t *available(const struct reply *r, struct arena *a)
+static json_t *pm_available(const struct reply *r, struct arena *a)
 {
 	json_t *o = reply_json(r, a), *tasks = json_array();
 
@@ -526,7 +526,7 @@ static json_t *available(const struct reply *r, struct arena *a)
 		const struct task *t = &r->ans.tasks[i];
 		json_t *v = task_json(t, r->ans.now, a);
 
-		reshape(v, t, r->ans.now, a);
+		pm_reshape(v, t, r->ans.now, a);
 		json_array_append_new(tasks, v);
 	}
 	json_object_del(o, "candidates");
@@ -555,13 +555,13 @@ static const struct command get_available_tasks = {
 	.op = OP_NEXT,
 	.ask = ask_available,
 	.tell = tell_available,
-	.json = available,
+	.json = pm_available,
 	.show = show_list,
 };
 
 static void show_one(const struct reply *r, struct view *v)
 {
-	v->status = spelt;
+	v->status = pm_spelt;
 	show_details(r, v);
 }
 

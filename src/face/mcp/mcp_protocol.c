@@ -108,21 +108,22 @@ void mcp_notify(struct mcp *m, void *via, const char *method, json_t *params)
 
 /* --- the first request ------------------------------------------------------------------------------ */
 
-static json_t *capabilities(void)
+static json_t *mcp_protocol_capabilities(void)
 {
 	return json_pack("{s:{}, s:{s:b}, s:{}}", "tools", "resources", "subscribe", 1, "prompts");
 }
 
-static void discover(struct mcp_call *c)
+static void mcp_protocol_discover(struct mcp_call *c)
 {
 	json_t *o = json_pack("{s:[s], s:o, s:s}", "supportedVersions", MCP_MODERN, "capabilities",
-			      capabilities(), "instructions", c->m->profile->instructions);
+			      mcp_protocol_capabilities(), "instructions",
+			      c->m->profile->instructions);
 
 	mcp_reply_kept(c, o, FOR_HOURS);
 }
 
 /* The revision that the client asks for if we support it, else the newest that begins with initialize. */
-static void initialize(struct mcp_call *c)
+static void mcp_protocol_initialize(struct mcp_call *c)
 {
 	struct str asked = json_get(c->params, "protocolVersion");
 	json_t *o;
@@ -136,7 +137,7 @@ static void initialize(struct mcp_call *c)
 	if (!c->m->legacy)
 		c->m->legacy = legacy_versions[0];
 	o = json_pack("{s:s, s:o, s:o, s:s}", "protocolVersion", c->m->legacy, "capabilities",
-		      capabilities(), "serverInfo", server_info(), "instructions",
+		      mcp_protocol_capabilities(), "serverInfo", server_info(), "instructions",
 		      c->m->profile->instructions);
 	mcp_reply(c, o);
 }
@@ -152,13 +153,13 @@ enum { LEGACY = 1, MODERN = 2 };
 
 static const struct {
 	const char *name;
-	unsigned eras;
+	unsigned protocol_versions;
 	void (*run)(struct mcp_call *c);
 } methods[] = {
 	{ "tools/call", LEGACY | MODERN, tools_call },
 	{ "tools/list", LEGACY | MODERN, tools_list },
-	{ "server/discover", MODERN, discover },
-	{ "initialize", LEGACY, initialize },
+	{ "server/discover", MODERN, mcp_protocol_discover },
+	{ "initialize", LEGACY, mcp_protocol_initialize },
 	{ "ping", LEGACY, mcp_protocol_ping },
 	{ "resources/list", LEGACY | MODERN, resources_list },
 	{ "resources/templates/list", LEGACY | MODERN, resources_templates },
@@ -171,7 +172,7 @@ static const struct {
 };
 
 /* A request that names a revision is of the new kind; then all required members must be there. */
-static bool find_era(struct mcp_call *c)
+static bool find_protocol_version(struct mcp_call *c)
 {
 	const json_t *meta = json_object_get(c->params, "_meta"),
 		     *version = json_object_get(meta, META "protocolVersion");
@@ -213,18 +214,18 @@ static void mcp_protocol_request(struct mcp_call *c, struct str method)
 {
 	struct arena a = { 0 };
 
-	if (!find_era(c) || !valid_cursor(c, method))
+	if (!find_protocol_version(c) || !valid_cursor(c, method))
 		return;
 	for (size_t i = 0; i < sizeof(methods) / sizeof(*methods); i++) {
 		if (!str_is(method, methods[i].name))
 			continue;
-		if (!c->modern && methods[i].eras == MODERN) {
+		if (!c->modern && methods[i].protocol_versions == MODERN) {
 			mcp_fail(c, RPC_PARAMS,
 				 STR("this method needs " META "protocolVersion in its _meta"),
 				 NULL);
 			return;
 		}
-		if (methods[i].eras & (c->modern ? MODERN : LEGACY)) {
+		if (methods[i].protocol_versions & (c->modern ? MODERN : LEGACY)) {
 			methods[i].run(c);
 			return;
 		}
@@ -237,7 +238,7 @@ static void mcp_protocol_request(struct mcp_call *c, struct str method)
 }
 
 /* Unknown notifications are ignored: there is no answer to them. */
-static void notification(struct mcp *m, struct str method, const json_t *params)
+static void mcp_protocol_notification(struct mcp *m, struct str method, const json_t *params)
 {
 	const json_t *id = json_object_get(params, "requestId");
 
@@ -278,7 +279,7 @@ static void mcp_protocol_one(struct mcp *m, void *via, json_t *o)
 		return;
 	}
 	if (!id) {
-		notification(m, json_text(method), params);
+		mcp_protocol_notification(m, json_text(method), params);
 		return;
 	}
 	if (params && !json_is_object(params)) {

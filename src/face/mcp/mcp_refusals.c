@@ -86,7 +86,8 @@ static bool has_words(struct str text, struct str *before, struct str *words, st
 }
 
 /* They stay in their quotes. */
-static struct str requoted(struct str before, struct str words, struct str after, struct arena *a)
+static struct str mcp_advice_requoted(struct str before, struct str words, struct str after,
+				      struct arena *a)
 {
 	return arena_printf(a, "%.*s" SERVER_SAYS "\"%.*s\"%.*s", STRF(before), STRF(words),
 			    STRF(after));
@@ -98,7 +99,7 @@ struct str advice_plain(struct str text, struct arena *a)
 
 	if (!has_words(text, &before, &words, &after))
 		return without_commands(text, a);
-	return requoted(before, without_commands(words, a), after, a);
+	return mcp_advice_requoted(before, without_commands(words, a), after, a);
 }
 
 static struct str mcp_advice_shortened(struct str text, struct arena *a)
@@ -107,8 +108,9 @@ static struct str mcp_advice_shortened(struct str text, struct arena *a)
 
 	if (!has_words(text, &before, &words, &after))
 		return text_cut(a, text, MESSAGE_SHOWN);
-	return requoted(text_cut(a, before, MESSAGE_SHOWN), text_cut(a, words, MESSAGE_SHOWN),
-			text_cut(a, after, MESSAGE_SHOWN), a);
+	return mcp_advice_requoted(text_cut(a, before, MESSAGE_SHOWN),
+				   text_cut(a, words, MESSAGE_SHOWN),
+				   text_cut(a, after, MESSAGE_SHOWN), a);
 }
 
 static struct strs plain_all(struct strs list, struct arena *a)
@@ -158,7 +160,7 @@ static struct str with_id(const struct refused *r, const char *before, const cha
 }
 
 /* The next call for a task in this status that nobody holds. */
-static struct str way_out(const struct refused *r)
+static struct str next_step(const struct refused *r)
 {
 	switch (r->ans->task->status) {
 	case READY:
@@ -189,7 +191,7 @@ static void mcp_advice_paused(const struct refused *r)
 		       STR("next claim=true wait=30 waits until it goes on"));
 }
 
-static void conflict(const struct refused *r)
+static void mcp_advice_conflict(const struct refused *r)
 {
 	const struct task *t = r->ans->task;
 
@@ -237,7 +239,7 @@ static void not_claimed(const struct refused *r)
 	mcp_advice_say(r,
 		       arena_printf(r->a, "this session does not hold %.*s, which is %s",
 				    STRF(t->id), status_name(t->status)),
-		       way_out(r));
+		       next_step(r));
 }
 
 static void mcp_advice_lost(const struct refused *r)
@@ -259,7 +261,7 @@ static void mcp_advice_lost(const struct refused *r)
 			r,
 			with_id(r, "this session lost the lock of ",
 				arena_printf(r->a, ", which is %s", status_name(t->status)).p),
-			way_out(r));
+			next_step(r));
 	else
 		mcp_advice_say(
 			r,
@@ -280,10 +282,10 @@ static struct str other_status(const struct refused *r)
 		return with_id(r, "show id=", " has its status, parent and depends");
 	if (live_lock(r->ans) && !keeper_holds(r->m, t, r->ans->now, r->a))
 		return STR(ANOTHER);
-	return way_out(r);
+	return next_step(r);
 }
 
-static void misconfigured(const struct refused *r)
+static void mcp_advice_misconfigured(const struct refused *r)
 {
 	struct str tool = tool_name(r->tool, r->a);
 	const struct trust *trust = &r->m->session.client.conn.trust;
@@ -325,19 +327,19 @@ static void mcp_advice_failed(const struct refused *r)
 		r->ans->hint = STR("call again; if it fails again, tell the user");
 }
 
-static void advise(const struct refused *r)
+static void mcp_advice_advise(const struct refused *r)
 {
 	struct run_task ignored;
 
 	switch (r->ans->code) {
 	case CONFLICT:
-		conflict(r);
+		mcp_advice_conflict(r);
 		return;
 	case LOST_LOCK:
 		mcp_advice_lost(r);
 		return;
 	case MISCONFIGURED:
-		misconfigured(r);
+		mcp_advice_misconfigured(r);
 		return;
 	case INCOMPLETE_SUBTASKS:
 		r->ans->hint = with_id(r, "list parent=", " shows them; finish them first");
@@ -371,7 +373,7 @@ void advice_give(struct mcp *m, const struct command *tool, const struct request
 
 	if (m->profile->tools == pm_tools)
 		return;
-	advise(&r);
+	mcp_advice_advise(&r);
 	r.ans->message = advice_plain(r.ans->message, a);
 	if (!reply_ok(reply))
 		r.ans->message = mcp_advice_shortened(r.ans->message, a);

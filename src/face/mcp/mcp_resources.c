@@ -208,7 +208,7 @@ static struct subscription *open_one(struct mcp *m, void *via, json_t *id)
 	if (!n) { /* earlier events are not reported */
 		m->cursor.n = 0;
 		(void)mcp_resources_news(m, true, &ans, &a);
-		m->looked = os_boot_ms();
+		m->checked = os_boot_ms();
 		m->changed = true; /* a change may have happened while nobody watched */
 	}
 	arena_free(&a);
@@ -346,7 +346,7 @@ static void mcp_resources_tell(struct mcp *m, const struct subscription *s, stru
 	mcp_notify(m, s->via, "notifications/resources/updated", params);
 }
 
-void subscriptions_look(struct mcp *m)
+void subscriptions_check(struct mcp *m)
 {
 	struct arena a = { 0 };
 	struct answer log;

@@ -149,7 +149,7 @@ void mcp_answered(struct mcp *m, enum result code)
 
 #define PAUSE 50 /* minimum time between two looks, even in a busy queue */
 
-static bool awaited(const struct mcp *m)
+static bool mcp_awaited(const struct mcp *m)
 {
 	return m->waiting || m->subscriptions;
 }
@@ -158,7 +158,7 @@ int mcp_wake_fd(struct mcp *m)
 {
 	struct queue *q = m->session.client.conn.queue;
 
-	return q && awaited(m) && !m->changed ? queue_wake_fd(q) : -1;
+	return q && mcp_awaited(m) && !m->changed ? queue_wake_fd(q) : -1;
 }
 
 void mcp_woken(struct mcp *m)
@@ -181,19 +181,19 @@ static int64_t mcp_until(int64_t at)
 }
 
 /* Time until the next look at the queue. */
-static int64_t look_next(struct mcp *m)
+static int64_t next_check(struct mcp *m)
 {
 	struct queue *q = m->session.client.conn.queue;
 	int64_t left = -1, most;
 
 	/* a local watch begins early, to miss no change; one through a server begins with a look, and costs a stream */
-	if (!awaited(m) && q && queue_is_remote(q))
+	if (!mcp_awaited(m) && q && queue_is_remote(q))
 		return -1;
-	most = q ? queue_look_ms(q) : QUEUE_LOOK_MS;
-	if (!awaited(m))
+	most = q ? queue_poll_ms(q) : QUEUE_POLL_MS;
+	if (!mcp_awaited(m))
 		return -1;
 	if (m->changed || most < INT64_MAX)
-		left = mcp_until(m->looked + (m->changed ? PAUSE : most));
+		left = mcp_until(m->checked + (m->changed ? PAUSE : most));
 	if (m->subscriptions && m->expiry_at)
 		left = mcp_sooner(left, mcp_until(m->expiry_at));
 	return left;
@@ -212,16 +212,16 @@ void mcp_gone(struct mcp *m, const void *via)
 
 int64_t mcp_tick(struct mcp *m)
 {
-	bool look = look_next(m) == 0;
+	bool check = next_check(m) == 0;
 
 	keeper_tick(m);
-	if (look) {
-		m->looked = os_boot_ms();
+	if (check) {
+		m->checked = os_boot_ms();
 		m->changed = false;
-		subscriptions_look(m);
+		subscriptions_check(m);
 	}
-	wait_look(m, look);
-	return mcp_sooner(mcp_sooner(keeper_next(m), wait_next(m)), look_next(m));
+	wait_check(m, check);
+	return mcp_sooner(mcp_sooner(keeper_next(m), wait_next(m)), next_check(m));
 }
 
 void mcp_close(struct mcp *m, bool release)

@@ -79,8 +79,8 @@ static bool may_act(struct mcp *m, const struct request *rq, struct answer *ans)
 	return false;
 }
 
-static enum result execute(const struct mcp_call *c, const struct command *tool, struct args *args,
-			   struct reply *out, struct arena *a)
+static enum result mcp_tools_execute(const struct mcp_call *c, const struct command *tool,
+				     struct args *args, struct reply *out, struct arena *a)
 {
 	struct mcp *m = c->m;
 	struct session *s = &m->session;
@@ -169,7 +169,7 @@ static const char *take_extras(struct attempt *t, json_t *arguments)
 }
 
 /* Leaves the page after `after` in the answer. */
-static void turn_page(struct attempt *t, int64_t limit)
+static void next_page(struct attempt *t, int64_t limit)
 {
 	struct answer *ans = &t->reply.ans;
 	size_t i = 0;
@@ -239,15 +239,15 @@ static void mcp_tools_run(const struct mcp_call *c, struct attempt *t, struct ar
 
 	if (is_paged(t->tool))
 		GIVE(rq, limit, t->after.n ? 0 : limit);
-	execute(c, t->tool, args, &t->reply, a);
+	mcp_tools_execute(c, t->tool, args, &t->reply, a);
 	if (is_paged(t->tool))
-		turn_page(t, limit);
+		next_page(t, limit);
 	if (!(t->tool->flags & C_WRITE))
 		refuse_long(t, a);
 }
 
-static void forbid(const struct mcp *m, const struct command *tool, struct reply *out,
-		   struct arena *a)
+static void mcp_tools_forbid(const struct mcp *m, const struct command *tool, struct reply *out,
+			     struct arena *a)
 {
 	run_fail(MISCONFIGURED, role_refusal(m->session.client.self.role, tool_role(tool), a),
 		 STR(""), out);
@@ -273,7 +273,7 @@ static struct attempt mcp_tools_attempt(const struct mcp_call *c, const struct c
 	args->wait = 0;
 	s->arena = a;
 	if (!tool_allowed(c->m, tool))
-		forbid(c->m, tool, &t.reply, a);
+		mcp_tools_forbid(c->m, tool, &t.reply, a);
 	else if (fault)
 		run_fail(USAGE, str_c(fault), STR("correct the arguments and call again"),
 			 &t.reply);

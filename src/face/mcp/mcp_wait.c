@@ -60,7 +60,7 @@ bool wait_park(const struct mcp_call *c, int64_t ms, int64_t due)
 	json_incref(w->call.id);
 	json_incref(w->call.params);
 	*last = w;
-	m->looked = os_boot_ms();
+	m->checked = os_boot_ms();
 	m->changed = true; /* a change may have happened while nobody watched */
 	mcp_wait_report(w);
 	return true;
@@ -83,7 +83,7 @@ static void mcp_wait_sweep(struct mcp *m)
 }
 
 /* The call that has waited longest comes first. */
-void wait_look(struct mcp *m, bool changed)
+void wait_check(struct mcp *m, bool changed)
 {
 	for (struct waiting *w = m->waiting; w; w = w->next) {
 		int64_t now = os_boot_ms(), due = 0;
@@ -139,7 +139,7 @@ void wait_hurry(struct mcp *m)
 {
 	for (struct waiting *w = m->waiting; w; w = w->next)
 		w->wait.end = os_boot_ms();
-	wait_look(m, true);
+	wait_check(m, true);
 }
 
 void wait_end(struct mcp *m)

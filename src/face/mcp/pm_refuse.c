@@ -6,7 +6,7 @@
 #include "core/lease.h"
 #include "face/mcp/mcp.h"
 
-static const char *const ways_out[] = {
+static const char *const pm_next_steps[] = {
 	[BACKLOG] = "update_task_status task_id=%.*s status=READY first",
 	[READY] = "update_task_status task_id=%.*s status=IN_PROGRESS first",
 	[IN_PROGRESS] = "acquire_task_lock task_id=%.*s, then call again",
@@ -41,7 +41,7 @@ static struct str without_options(struct arena *a, struct str text)
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
-static struct str way_out(const struct answer *ans, struct arena *a)
+static struct str pm_next_step(const struct answer *ans, struct arena *a)
 {
 	const struct task *t = ans->task;
 
@@ -51,7 +51,7 @@ static struct str way_out(const struct answer *ans, struct arena *a)
 		return STR(
 			"list_tasks shows the open sub-tasks; set them to DONE or CANCELED first");
 	if (ans->code == MISCONFIGURED && t && t->status >= BACKLOG && t->status < STATUS_END)
-		return arena_printf(a, ways_out[t->status], STRF(t->id));
+		return arena_printf(a, pm_next_steps[t->status], STRF(t->id));
 	return STR("");
 }
 #pragma GCC diagnostic pop
@@ -108,5 +108,5 @@ void pm_explain(struct session *s, const struct request *rq, struct answer *ans)
 	if (names_shell(ans->message))
 		ans->message = without_options(s->arena, ans->message);
 	if (names_shell(ans->hint))
-		ans->hint = way_out(ans, s->arena);
+		ans->hint = pm_next_step(ans, s->arena);
 }

@@ -191,7 +191,7 @@ static json_t *output_schema(const struct command *c)
 
 /* --- the tool ------------------------------------------------------------------------------------- */
 
-static json_t *annotations(const struct command *c)
+static json_t *mcp_schema_annotations(const struct command *c)
 {
 	bool writes = c->flags & C_WRITE;
 	json_t *o = json_pack("{s:b}", "readOnlyHint", !writes);
@@ -231,7 +231,7 @@ json_t *schema_tool(const struct command *c, bool narrow, struct arena *a)
 	json_t *o = json_pack("{s:o, s:o, s:o, s:o, s:o}", "name", json_str(tool_name(c, a)),
 			      "description", json_str(mcp_schema_told(c, a)), "inputSchema",
 			      input_schema(c, narrow, a), "outputSchema", output_schema(c),
-			      "annotations", annotations(c));
+			      "annotations", mcp_schema_annotations(c));
 
 	keep_loaded(o, c);
 	return o;

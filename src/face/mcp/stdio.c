@@ -167,7 +167,7 @@ static void mcp_stdio_serve(struct stdio *s)
 }
 
 /* Standard output belongs to the protocol: a failure before it begins goes to standard error. */
-static enum result complain(const struct answer *ans)
+static enum result mcp_stdio_complain(const struct answer *ans)
 {
 	tty_print(STDERR_FILENO, "pawl: %.*s\n", STRF(ans->message));
 	if (ans->hint.n)
@@ -189,7 +189,7 @@ enum result mcp_stdio(struct session *session, const struct mcp_args *a, struct 
 	options.who.face = CLIENT_PROGRAM;
 	s.m.ctx = &s;
 	if (mcp_open(&s.m, &options, &ans, session->arena) != SUCCESS)
-		return complain(&ans);
+		return mcp_stdio_complain(&ans);
 	mcp_stdio_serve(&s);
 	mcp_close(&s.m, a->release_on_exit);
 	say_the_rest(&s);

@@ -15,7 +15,7 @@
 #define PREFIX_LEN 12 /* of a token: BEARER_PREFIX and 42 bits */
 #define KNOWN 64
 #define NOTE_MS 60000
-#define LOOK_MS 5 /* a longer turn of the loop looks at the tokens again */
+#define POLL_MS 5 /* a longer turn of the loop looks at the tokens again */
 
 /* Failed logins, by a mark of the address or of the token's prefix. Two of them may share a place: a valid token does not
  * depend on it. */
@@ -79,9 +79,9 @@ int access_load(struct access *x, bool always)
 	return 0;
 }
 
-static void look_again(void *access)
+static void check_again(void *access)
 {
-	((struct access *)access)->looked = false;
+	((struct access *)access)->checked = false;
 }
 
 static void note_fault(struct serve *s, int before)
@@ -98,18 +98,18 @@ static void note_fault(struct serve *s, int before)
 
 /* One look is enough for the requests that the loop reads in one turn, unless the turn is long. 0, or -errno: no token is
  * valid now, because a revoked one could be among those that the server remembers. */
-static int look_once(struct serve *s)
+static int check_once(struct serve *s)
 {
 	struct access *x = &s->access;
 	int64_t now = os_boot_ms();
 	int before = x->fault;
 
-	if (x->own || (x->looked && now - x->looked_ms < LOOK_MS))
+	if (x->own || (x->checked && now - x->checked_ms < POLL_MS))
 		return x->fault;
-	x->looked_ms = now;
+	x->checked_ms = now;
 	if (!x->later)
-		x->later = http_later_new(s->http, look_again, x);
-	x->looked = true;
+		x->later = http_later_new(s->http, check_again, x);
+	x->checked = true;
 	http_later_call(x->later);
 	(void)access_load(x, false);
 	note_fault(s, before);
@@ -150,7 +150,7 @@ struct str access_own(struct access *x, struct str agent)
 	return bearer_make(&b[1], &x->arena);
 }
 
-struct str access_exchange(struct access *x, const struct guest *c)
+struct str access_exchange(struct access *x, const struct http_caller *c)
 {
 	if (!x->own || strcmp(c->name, ONCE) != 0)
 		return STR("");
@@ -227,13 +227,13 @@ static int access_failed(struct access *x, struct str address, struct str token,
 
 /* --- the caller ---------------------------------------------------------------------------------- */
 
-static struct guest caller_of(struct serve *s, const struct bearer *b)
+static struct http_caller caller_of(struct serve *s, const struct bearer *b)
 {
-	struct guest c = { .meter = meter_of(s, b->name),
-			   .name = strndup(str_p(b->name), b->name.n),
-			   .agents = strndup(str_p(b->agent), b->agent.n),
-			   .hash = strndup(str_p(b->hash), b->hash.n),
-			   .role = b->role };
+	struct http_caller c = { .meter = meter_of(s, b->name),
+				 .name = strndup(str_p(b->name), b->name.n),
+				 .agents = strndup(str_p(b->agent), b->agent.n),
+				 .hash = strndup(str_p(b->hash), b->hash.n),
+				 .role = b->role };
 
 	if (b->queue.n)
 		c.queue = strndup(b->queue.p, b->queue.n);
@@ -241,24 +241,24 @@ static struct guest caller_of(struct serve *s, const struct bearer *b)
 	return c;
 }
 
-void caller_free(struct guest *c)
+void caller_free(struct http_caller *c)
 {
 	free(c->name);
 	free(c->agents);
 	free(c->queue);
 	free(c->hash);
-	*c = (struct guest){ 0 };
+	*c = (struct http_caller){ 0 };
 }
 
-static struct guest anybody(struct serve *s)
+static struct http_caller access_anybody(struct serve *s)
 {
 	struct str self = s->session->client.self.agent;
 
-	return (struct guest){ .meter = meter_of(s, STR("")),
-			       .name = strndup(str_p(self), self.n),
-			       .agents = strdup("*"),
-			       .hash = strdup(""),
-			       .role = ROLE_ADMIN };
+	return (struct http_caller){ .meter = meter_of(s, STR("")),
+				     .name = strndup(str_p(self), self.n),
+				     .agents = strdup("*"),
+				     .hash = strdup(""),
+				     .role = ROLE_ADMIN };
 }
 
 static bool cut_bearer(struct str *text)
@@ -291,14 +291,14 @@ static const struct bearer *find_bearer(struct access *x, struct str secret)
 }
 
 int access_check(struct serve *s, const struct http_request *r, struct str address, bool owner,
-		 struct guest *out, const char **reason, int *retry_s)
+		 struct http_caller *out, const char **reason, int *retry_s)
 {
 	struct access *x = &s->access;
 	struct str text = http_header(r->headers, "authorization");
 	const struct bearer *b;
 
 	if (x->none || owner) {
-		*out = anybody(s);
+		*out = access_anybody(s);
 		return 0;
 	}
 	if (!text.n)
@@ -308,7 +308,7 @@ int access_check(struct serve *s, const struct http_request *r, struct str addre
 	if (http_header_count(r->headers, "authorization") > 1)
 		return access_failed(x, address, text, "the request has more than one token",
 				     reason, retry_s);
-	if (look_once(s)) {
+	if (check_once(s)) {
 		*reason = "the server cannot read its tokens; its log says why";
 		*retry_s = 1;
 		return 503;
@@ -331,11 +331,11 @@ static bool is_listed(const struct access *x, const char *hash)
 	return false;
 }
 
-bool access_holds(struct serve *s, const struct guest *c)
+bool access_holds(struct serve *s, const struct http_caller *c)
 {
 	if (!*c->hash)
 		return true;
-	if (look_once(s))
+	if (check_once(s))
 		return false;
 	return is_listed(&s->access, c->hash);
 }
@@ -344,7 +344,7 @@ bool access_hash(struct serve *s, struct str start, struct str *hash)
 {
 	const struct bearers *list = &s->access.list;
 
-	if (look_once(s))
+	if (check_once(s))
 		return false;
 	for (size_t i = 0; i < list->n; i++) {
 		*hash = list->v[i].hash;
@@ -355,7 +355,7 @@ bool access_hash(struct serve *s, struct str start, struct str *hash)
 }
 
 /* The list of the loop is the loop's alone, so the desk reads the file itself. */
-bool access_desk_holds(struct desk *d, const char *hash)
+bool access_worker_holds(struct worker *d, const char *hash)
 {
 	const struct access *loop = &d->serve->access;
 
@@ -392,8 +392,8 @@ void access_note_uses(struct access *x, bool now)
 	arena_free(&a);
 }
 
-bool caller_agent(const struct serve *s, const struct guest *c, struct str said, struct str *out,
-		  const char **why)
+bool caller_agent(const struct serve *s, const struct http_caller *c, struct str said,
+		  struct str *out, const char **why)
 {
 	struct bearer b = { .agent = str_c(c->agents) };
 	bool any = memchr(c->agents, '*', strlen(c->agents)) != NULL;

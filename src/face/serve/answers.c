@@ -138,13 +138,13 @@ void job_unpark(struct job *j)
 		return;
 	j->parked = false;
 	j->caller.meter->waits--;
-	j->desk->serve->counts.waits--;
+	j->worker->serve->counts.waits--;
 }
 
 void job_done(void *job)
 {
 	struct job *j = job;
-	struct desk *d = j->desk;
+	struct worker *d = j->worker;
 	struct serve *s = d->serve;
 
 	d->jobs--;
@@ -163,5 +163,5 @@ void job_done(void *job)
 			http_drop(j->exchange);
 		job_free(j);
 	}
-	desk_drop_broken(s, d);
+	worker_drop_broken(s, d);
 }

@@ -8,22 +8,22 @@
 #include "base/os.h"
 #include "core/typed.h"
 
-#define LOOK_MS 500
+#define POLL_MS 500
 
-int64_t lapse_due(const struct desk *d)
+int64_t expiry_due(const struct worker *d)
 {
-	const struct lapses *l = &d->lapses;
+	const struct expiries *l = &d->expiries;
 	int64_t due = l->next ? l->next : INT64_MAX;
 
-	if (l->stale && d->watched && l->looked + LOOK_MS < due)
-		due = l->looked + LOOK_MS;
+	if (l->stale && d->watched && l->checked + POLL_MS < due)
+		due = l->checked + POLL_MS;
 	return d->open ? due : INT64_MAX;
 }
 
-bool lapse_look(struct desk *d)
+bool expiry_check(struct worker *d)
 {
 	struct request rq = { .op = OP_LOG };
-	struct lapses *l = &d->lapses;
+	struct expiries *l = &d->expiries;
 	struct answer ans = { 0 };
 	struct arena a = { 0 };
 	bool any = false;
@@ -31,9 +31,9 @@ bool lapse_look(struct desk *d)
 	GIVE(&rq, limit, 1);
 	GIVE(&rq, expired_after, l->since);
 	queue_call(d->session.client.conn.queue, &rq, &ans, &a);
-	l->looked = os_boot_ms();
+	l->checked = os_boot_ms();
 	l->stale = false;
-	l->next = ans.code == SUCCESS && ans.wait_ms ? l->looked + ans.wait_ms : 0;
+	l->next = ans.code == SUCCESS && ans.wait_ms ? l->checked + ans.wait_ms : 0;
 	if (ans.code == SUCCESS)
 		l->since = ans.now;
 	for (size_t i = 0; ans.code == SUCCESS && i < ans.n_events; i++) {

@@ -106,7 +106,7 @@ static enum arrival late_decide(struct late *l, const struct request *rq, struct
 	return again ? ARRIVAL_AGAIN : ARRIVAL_FIRST;
 }
 
-enum arrival late_judge(struct late *l, const struct request *rq, struct str call, int64_t attempt)
+enum arrival late_check(struct late *l, const struct request *rq, struct str call, int64_t attempt)
 {
 	enum arrival arrival;
 

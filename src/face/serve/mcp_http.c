@@ -21,7 +21,7 @@ void post_free(struct post *p)
 /* --- the request ------------------------------------------------------------------------------------ */
 
 /* Is the type in the list of Accept? No list accepts everything. */
-static bool accepts(const struct http_request *r, const char *type)
+static bool endpoint_accepts(const struct http_request *r, const char *type)
 {
 	struct str list = http_header(r->headers, "accept");
 
@@ -52,11 +52,11 @@ static void take_headers(const struct http_request *r, struct post *p)
 	p->has_method = take_header(r, "mcp-method", &p->method, &p->arena);
 	p->has_name = take_header(r, "mcp-name", &p->name, &p->arena);
 	p->has_session = http_has_header(r->headers, "mcp-session-id");
-	p->streams = accepts(r, "text/event-stream");
+	p->streams = endpoint_accepts(r, "text/event-stream");
 }
 
 /* The names in the query: agent, run and profile. false: the request is refused. */
-static bool take_names(struct serve *s, struct http_exchange *x, const struct guest *c,
+static bool take_names(struct serve *s, struct http_exchange *x, const struct http_caller *c,
 		       struct post *p)
 {
 	struct str query = http_request_of(x)->query, agent;
@@ -89,10 +89,10 @@ static bool take_names(struct serve *s, struct http_exchange *x, const struct gu
 }
 
 /* Finds the session, after the queue is known. */
-static bool take_session(struct serve *s, struct http_exchange *x, struct desk *d, struct post *p)
+static bool take_session(struct serve *s, struct http_exchange *x, struct worker *d, struct post *p)
 {
 	struct str id = http_header(http_request_of(x)->headers, "mcp-session-id");
-	int r = visits_open(&s->visits, s->access.dir);
+	int r = session_ids_open(&s->session_ids, s->access.dir);
 
 	if (r) {
 		say_line("cannot use %s/mcp-key: %s", s->access.dir, strerror(-r));
@@ -101,7 +101,7 @@ static bool take_session(struct serve *s, struct http_exchange *x, struct desk *
 	}
 	p->who.queue = arena_str(&p->arena, str_c(d->queue));
 	p->knows_session = p->has_session &&
-			   visit_find(&s->visits, &p->who, id, &p->visit, &p->arena);
+			   session_id_find(&s->session_ids, &p->who, id, &p->session_id, &p->arena);
 	return true;
 }
 
@@ -123,15 +123,15 @@ static int no_session(const struct post *p, const char **why)
 
 /* Does the request ask for a stream? The header suffices: a message of the modern era whose method differs from it is
  * refused, and older clients have no such method. */
-static bool listens(const struct post *p)
+static bool endpoint_listens(const struct post *p)
 {
 	return p->kind == POST_LISTEN ||
 	       (p->kind == POST_MESSAGE && str_is(p->method, "subscriptions/listen"));
 }
 
 /* Can the request be handed to its desk? false: it has its answer. */
-static bool endpoint_prepare(struct serve *s, struct http_exchange *x, struct guest *c,
-			     struct desk *d, struct post *p)
+static bool endpoint_prepare(struct serve *s, struct http_exchange *x, struct http_caller *c,
+			     struct worker *d, struct post *p)
 {
 	const char *why;
 	int status;
@@ -139,11 +139,11 @@ static bool endpoint_prepare(struct serve *s, struct http_exchange *x, struct gu
 	if (!take_session(s, x, d, p))
 		return false;
 	status = p->kind == POST_MESSAGE ? 0 : no_session(p, &why);
-	if (!status && listens(p) && c->meter->streams >= s->streams_max) {
+	if (!status && endpoint_listens(p) && c->meter->streams >= s->streams_max) {
 		status = 429;
 		why = "this token has too many event streams open";
 	}
-	if (!status && p->kind == POST_END && visit_end(&s->visits, p->visit.run)) {
+	if (!status && p->kind == POST_END && session_id_end(&s->session_ids, p->session_id.run)) {
 		status = 500;
 		why = "the server cannot write down the end of the session";
 	}
@@ -169,7 +169,7 @@ static bool take_method(struct http_exchange *x, struct post *p)
 	}
 	if (p->kind == POST_MESSAGE && !is_json(r))
 		route_refuse(x, 415, "the content type must be application/json", "");
-	else if (p->kind == POST_MESSAGE ? !accepts(r, "application/json")
+	else if (p->kind == POST_MESSAGE ? !endpoint_accepts(r, "application/json")
 					 : p->kind == POST_LISTEN && !p->streams)
 		route_refuse(x, 406, "Accept must have application/json and text/event-stream", "");
 	else
@@ -177,10 +177,10 @@ static bool take_method(struct http_exchange *x, struct post *p)
 	return false;
 }
 
-void endpoint_serve(struct serve *s, struct http_exchange *x, struct guest *c)
+void endpoint_serve(struct serve *s, struct http_exchange *x, struct http_caller *c)
 {
 	struct post *p;
-	struct desk *d;
+	struct worker *d;
 	struct job *j;
 
 	if (s->args->board) {
@@ -190,11 +190,11 @@ void endpoint_serve(struct serve *s, struct http_exchange *x, struct guest *c)
 	p = mem_alloc(sizeof(*p));
 	*p = (struct post){ 0 };
 	take_headers(http_request_of(x), p);
-	if (take_method(x, p) && take_names(s, x, c, p) && (d = route_desk(s, x, c)) &&
+	if (take_method(x, p) && take_names(s, x, c, p) && (d = route_worker(s, x, c)) &&
 	    endpoint_prepare(s, x, c, d, p)) {
 		j = job_new(JOB_MCP, x, c);
 		j->post = p;
-		p->counted = listens(p);
+		p->counted = endpoint_listens(p);
 		j->caller.meter->streams += p->counted;
 		s->counts.streams += p->counted;
 		route_hand_over(s, x, d, j, p->kind == POST_MESSAGE && !p->counted);
@@ -209,7 +209,7 @@ void endpoint_serve(struct serve *s, struct http_exchange *x, struct guest *c)
 static void endpoint_finish(struct job *j, bool arrived)
 {
 	struct post *p = j->post;
-	struct desk *d = j->desk;
+	struct worker *d = j->worker;
 
 	counts_job(d->serve, j);
 	job_charge(j);
@@ -229,7 +229,7 @@ static void endpoint_finish(struct job *j, bool arrived)
 	j->exchange = NULL;
 	j->status = 0;
 	j->gone = false;
-	desk_put(d, j); /* the desk may have freed it already */
+	worker_put(d, j); /* the desk may have freed it already */
 	d->jobs--;
 }
 
@@ -262,16 +262,16 @@ struct piece {
 static void endpoint_ping(void *job)
 {
 	struct job *j = job;
-	struct serve *s = j->desk->serve;
+	struct serve *s = j->worker->serve;
 
 	j->post->ping = NULL;
 	if (!access_holds(s, &j->caller)) {
-		desk_gone(j);
+		worker_gone(j);
 		return;
 	}
 	j->post->ping = http_timer_start(s->http, PING_MS, endpoint_ping, j);
 	if (http_stream_send(j->exchange, PING) < 0)
-		desk_gone(j);
+		worker_gone(j);
 }
 
 static void endpoint_start(struct job *j)
@@ -281,7 +281,7 @@ static void endpoint_start(struct job *j)
 
 	j->post->started = true;
 	http_stream_start(j->exchange, 200, "text/event-stream", (struct http_headers){ extra, 2 });
-	j->post->ping = http_timer_start(j->desk->serve->http, PING_MS, endpoint_ping, j);
+	j->post->ping = http_timer_start(j->worker->serve->http, PING_MS, endpoint_ping, j);
 }
 
 static void send_piece(void *piece)
@@ -294,10 +294,10 @@ static void send_piece(void *piece)
 	if (!p->started && !http_gone(j->exchange))
 		endpoint_start(j);
 	sent = p->started && !p->broken && !http_gone(j->exchange) && !e->text.full &&
-	       access_holds(j->desk->serve, &j->caller) &&
+	       access_holds(j->worker->serve, &j->caller) &&
 	       http_stream_send(j->exchange, buf_str(&e->text)) >= 0;
 	if (e->last) {
-		struct desk *d = j->desk;
+		struct worker *d = j->worker;
 
 		if (p->started)
 			http_stream_end(j->exchange);
@@ -307,7 +307,7 @@ static void send_piece(void *piece)
 		endpoint_finish(j, sent);
 	} else if (!sent && !p->broken) {
 		p->broken = true;
-		desk_gone(j);
+		worker_gone(j);
 	}
 	buf_free(&e->text);
 	free(e);
@@ -319,5 +319,5 @@ void endpoint_send(struct job *j, struct str text, bool last)
 
 	*e = (struct piece){ .job = j, .text = BUF_MAX(ANSWER_MAX), .last = last };
 	buf_adds(&e->text, text);
-	http_server_post(j->desk->serve->http, send_piece, e);
+	http_server_post(j->worker->serve->http, send_piece, e);
 }

@@ -9,8 +9,8 @@
  * A job of JOB_MCP is one exchange. Its desk answers it at once, or keeps it open: a call that waits, or a stream. An open
  * job belongs to its seat until the desk ends it, also if its peer is gone.
  */
-#ifndef FACE_SERVE_ENDPOINT_H
-#define FACE_SERVE_ENDPOINT_H
+#ifndef FACE_SERVE_MCP_HTTP_H
+#define FACE_SERVE_MCP_HTTP_H
 
 #include "face/mcp/mcp.h"
 #include "face/serve/serve.h"
@@ -18,28 +18,28 @@
 /* --- sessions (visit.c) ---------------------------------------------------------------------------- */
 
 /* The owner of a session. */
-struct visitor {
+struct session_owner {
 	struct str token; /* the hash of the token; empty: no token is needed here */
 	struct str agent, queue;
 };
 
-struct visit {
+struct session_id {
 	struct str run;
 	const char *version;
 };
 
 /* Makes or reads the key in the state folder. 0 or -errno. */
-int visits_open(struct visits *v, const char *dir);
-void visits_close(struct visits *v);
+int session_ids_open(struct session_ids *v, const char *dir);
+void session_ids_close(struct session_ids *v);
 /* A name for a new session. */
-struct str visit_begin(struct arena *a);
+struct str session_id_begin(struct arena *a);
 /* Its id. Any thread may call it. */
-struct str visit_id(const struct visits *v, const struct visitor *who, struct str run,
-		    const char *version, struct arena *a);
+struct str session_id_make(const struct session_ids *v, const struct session_owner *who,
+			   struct str run, const char *version, struct arena *a);
 /* The session of this id; false: there is none for this visitor, or it has ended. */
-bool visit_find(struct visits *v, const struct visitor *who, struct str id, struct visit *out,
-		struct arena *a);
-int visit_end(struct visits *v, struct str run);
+bool session_id_find(struct session_ids *v, const struct session_owner *who, struct str id,
+		     struct session_id *out, struct arena *a);
+int session_id_end(struct session_ids *v, struct str run);
 
 /* --- one exchange ----------------------------------------------------------------------------------- */
 
@@ -49,12 +49,12 @@ enum post_kind { POST_MESSAGE, POST_LISTEN, POST_END };
 struct post {
 	struct arena arena;
 	enum post_kind kind;
-	struct visitor who;
+	struct session_owner who;
 	struct str run, profile;          /* of the query */
 	struct str version, method, name; /* headers */
 	bool has_version, has_method, has_name;
 	bool has_session, knows_session; /* there is an id; it is that of `visit` */
-	struct visit visit;
+	struct session_id session_id;
 	bool streams; /* the client accepts an event stream */
 	/* of the desk */
 	struct job *next; /* the next open exchange of the seat */
@@ -70,7 +70,7 @@ struct post {
 	struct http_timer *ping;
 };
 
-void endpoint_serve(struct serve *s, struct http_exchange *x, struct guest *c);
+void endpoint_serve(struct serve *s, struct http_exchange *x, struct http_caller *c);
 /* The loop has the answer of a job that was not streamed. */
 void endpoint_done(struct serve *s, struct job *j);
 /* Sends a part of an event stream; last: and ends it. Any thread may call it. */
@@ -80,27 +80,27 @@ void post_free(struct post *p);
 /* --- eras (era.c) ----------------------------------------------------------------------------------- */
 
 /* Is the message of the era without sessions? */
-bool era_is_modern(const struct post *p, const json_t *message);
+bool protocol_version_is_modern(const struct post *p, const json_t *message);
 /* Checks the headers and the members that every message of its era needs. 0, or the status of a refusal and the message in
  * *error. */
-int era_check(const struct post *p, json_t *message, json_t **error);
+int protocol_version_check(const struct post *p, json_t *message, json_t **error);
 /* The status of an answer. */
-int era_status(bool modern, int error);
+int protocol_version_status(bool modern, int error);
 
 /* --- seats (seat.c) --------------------------------------------------------------------------------- */
 
 /* Takes the jobs of JOB_SETTLE out of the list, and does them. */
-struct job *seats_settle(struct job *list);
+struct job *mcp_sessions_settle(struct job *list);
 /* true: the job has its answer. false: it stays open, or was answered by a stream; do not touch it any more. */
-bool seat_run(struct desk *d, struct job *j);
+bool mcp_session_run(struct worker *d, struct job *j);
 /* Does the work that is due; changed: the queue may have changed. */
-void seats_look(struct desk *d, bool changed);
+void mcp_sessions_check(struct worker *d, bool changed);
 /* Time until seats_look() is due; -1: nothing is. */
-int64_t seats_next(const struct desk *d);
+int64_t mcp_sessions_next(const struct worker *d);
 /* Does anybody wait for changes of the queue? */
-bool seats_await(const struct desk *d);
+bool mcp_sessions_await(const struct worker *d);
 /* Answers all that is open: the server ends. */
-void seats_drain(struct desk *d);
-void seats_end(struct desk *d);
+void mcp_sessions_drain(struct worker *d);
+void mcp_sessions_end(struct worker *d);
 
 #endif

@@ -16,9 +16,9 @@
 #define IDLE_MS (INT64_C(10) * 60 * 1000)
 #define HOLD_MS (INT64_C(3600) * 1000)
 
-struct seat {
-	struct seat *next;
-	struct desk *desk;
+struct mcp_session {
+	struct mcp_session *next;
+	struct worker *worker;
 	struct str key;
 	struct arena arena;
 	struct mcp m;
@@ -37,29 +37,29 @@ struct seat {
 /* --- the queue of the desk -------------------------------------------------------------------------- */
 
 /* The queue asks its desk for the locks of the whole queue that the caller holds. Only an admin can hold one. */
-static void lend_passes(struct seat *t)
+static void lend_passes(struct mcp_session *t)
 {
-	struct client *c = &t->m.session.client, *desk = &t->desk->session.client;
+	struct client *c = &t->m.session.client, *worker = &t->worker->session.client;
 	struct arena *before = c->keyring.arena;
 
 	c->keyring.arena = &t->passes;
 	for (int kind = TYPED_NONE + 1; t->role == ROLE_ADMIN && c->conn.queue && kind < TYPED_END;
 	     kind++)
-		desk->conn.held[kind] = client_pass(c, (enum typed)kind, &t->passes);
+		worker->conn.held[kind] = client_pass(c, (enum typed)kind, &t->passes);
 	c->keyring.arena = before;
 }
 
 /* All seats of a desk use its queue, one at a time. */
-static void lend(struct seat *t)
+static void mcp_session_lend(struct mcp_session *t)
 {
-	t->m.session.client.conn.queue = t->desk->session.client.conn.queue;
-	t->m.session.client.conn.mode = t->desk->session.client.conn.mode;
+	t->m.session.client.conn.queue = t->worker->session.client.conn.queue;
+	t->m.session.client.conn.mode = t->worker->session.client.conn.mode;
 	lend_passes(t);
 }
 
-static void take_back(struct seat *t)
+static void mcp_session_take_back(struct mcp_session *t)
 {
-	struct client *c = &t->desk->session.client;
+	struct client *c = &t->worker->session.client;
 
 	memset(c->conn.held, 0, sizeof(c->conn.held));
 	arena_free(&t->passes);
@@ -70,13 +70,13 @@ static void take_back(struct seat *t)
 		queue_pass_ctx(c->conn.queue, c);
 	t->m.session.client.conn.queue = NULL;
 	if (!c->conn.queue)
-		t->desk->open = false; /* it failed: the next turn opens it again */
+		t->worker->open = false; /* it failed: the next turn opens it again */
 }
 
-static void prepare_client(void *seat, struct client *c)
+static void prepare_client(void *mcp_session, struct client *c)
 {
-	struct seat *t = seat;
-	const char *dir = t->desk->serve->access.dir;
+	struct mcp_session *t = mcp_session;
+	const char *dir = t->worker->serve->access.dir;
 
 	c->self.role = t->role;
 	c->self.only_queue = str_c(t->only);
@@ -86,27 +86,27 @@ static void prepare_client(void *seat, struct client *c)
 	c->keyring.worktree = t->token;
 }
 
-static bool may_act_as(void *seat, struct str agent)
+static bool may_act_as(void *mcp_session, struct str agent)
 {
-	const struct seat *t = seat;
+	const struct mcp_session *t = mcp_session;
 	struct bearer b = { .agent = t->agents };
 
 	return bearer_names(&b, agent);
 }
 
 /* The loop counts the calls when it has the answer. A batch has several. */
-static void note_call(void *seat, void *via, const struct command *tool, enum result code)
+static void note_call(void *mcp_session, void *via, const struct command *tool, enum result code)
 {
 	struct job *j = via;
 
-	(void)seat;
+	(void)mcp_session;
 	j->made = mem_grow(j->made, (j->made_n + 1) * sizeof(*j->made));
 	j->made[j->made_n++] = (struct made){ tool, code };
 }
 
 /* --- answers ---------------------------------------------------------------------------------------- */
 
-static void session_forget(struct seat *t, struct job *j)
+static void session_forget(struct mcp_session *t, struct job *j)
 {
 	struct job **at = &t->open;
 
@@ -120,7 +120,7 @@ static void session_forget(struct seat *t, struct job *j)
 }
 
 /* Notifications of a session go to its newest stream. */
-static struct job *stream_of(const struct seat *t)
+static struct job *stream_of(const struct mcp_session *t)
 {
 	struct job *j = t->open;
 
@@ -141,9 +141,9 @@ static void send_event(struct job *j, struct str message, bool last)
 	buf_free(&b);
 }
 
-static void send_message(void *seat, struct str message)
+static void send_message(void *mcp_session, struct str message)
 {
-	struct seat *t = seat;
+	struct mcp_session *t = mcp_session;
 	const struct mcp_out *out = &t->m.out;
 	struct job *j = out->via ? out->via : stream_of(t);
 	struct client *c = &t->m.session.client;
@@ -161,38 +161,38 @@ static void send_message(void *seat, struct str message)
 		session_forget(t, j);
 		send_event(j, message, true);
 	} else {
-		j->status = era_status(j->post->modern, out->error);
+		j->status = protocol_version_status(j->post->modern, out->error);
 		buf_adds(&j->answer, message);
 		answers_made(j);
 		if (j != t->asking) {
 			session_forget(t, j);
-			desk_answer(j);
+			worker_answer(j);
 		}
 	}
 }
 
 /* Ends an exchange without an answer. */
-static void hang_up(struct seat *t, struct job *j)
+static void mcp_session_hang_up(struct mcp_session *t, struct job *j)
 {
 	session_forget(t, j);
 	if (j->post->streaming)
 		endpoint_send(j, STR(""), true);
 	else
-		desk_answer(j); /* its status is 0 */
+		worker_answer(j); /* its status is 0 */
 }
 
 /* --- seats ------------------------------------------------------------------------------------------ */
 
-static void seat_free(struct seat *t)
+static void mcp_session_free(struct mcp_session *t)
 {
-	struct seat **at = &t->desk->seats;
+	struct mcp_session **at = &t->worker->mcp_sessions;
 
 	while (*at != t)
 		at = &(*at)->next;
 	*at = t->next;
 	while (t->open) {
 		mcp_gone(&t->m, t->open);
-		hang_up(t, t->open);
+		mcp_session_hang_up(t, t->open);
 	}
 	if (t->m.session.client.granted)
 		client_delivered(t->m.session.client.granted, false);
@@ -201,7 +201,7 @@ static void seat_free(struct seat *t)
 	free(t);
 }
 
-static bool is_idle(const struct seat *t, int64_t ms)
+static bool is_idle(const struct mcp_session *t, int64_t ms)
 {
 	int64_t silent = os_boot_ms() - t->m.heard;
 
@@ -209,24 +209,24 @@ static bool is_idle(const struct seat *t, int64_t ms)
 	return !t->open && !t->m.held && silent >= (t->m.subscriptions ? IDLE_MS : ms);
 }
 
-static size_t seats_of(const struct desk *d, const struct meter *caller)
+static size_t mcp_sessions_of(const struct worker *d, const struct meter *caller)
 {
 	size_t n = 0;
 
-	for (const struct seat *t = d->seats; t; t = t->next)
+	for (const struct mcp_session *t = d->mcp_sessions; t; t = t->next)
 		n += t->caller == caller;
 	return n;
 }
 
 /* The session of the caller with the most sessions that has been silent for the longest time. NULL: nobody has more than
  * `caller` would have. */
-static struct seat *largest_loses(struct desk *d, const struct meter *caller)
+static struct mcp_session *largest_loses(struct worker *d, const struct meter *caller)
 {
-	size_t most = seats_of(d, caller) + 1;
-	struct seat *best = NULL;
+	size_t most = mcp_sessions_of(d, caller) + 1;
+	struct mcp_session *best = NULL;
 
-	for (struct seat *t = d->seats; t; t = t->next) {
-		size_t n = seats_of(d, t->caller);
+	for (struct mcp_session *t = d->mcp_sessions; t; t = t->next) {
+		size_t n = mcp_sessions_of(d, t->caller);
 
 		if (n > most || (best && n == most && t->m.heard < best->m.heard)) {
 			best = t;
@@ -238,12 +238,12 @@ static struct seat *largest_loses(struct desk *d, const struct meter *caller)
 
 /* Makes room for one seat of the caller. An idle one can be made again at any time. If none is idle, the caller with the
  * most seats loses one, so that nobody can occupy them all. false: that is this caller. */
-static bool make_room(struct desk *d, const struct meter *caller)
+static bool make_room(struct worker *d, const struct meter *caller)
 {
-	struct seat *oldest = NULL;
+	struct mcp_session *oldest = NULL;
 	int64_t n = 0;
 
-	for (struct seat *t = d->seats; t; t = t->next, n++)
+	for (struct mcp_session *t = d->mcp_sessions; t; t = t->next, n++)
 		if (is_idle(t, 0) && (!oldest || t->m.heard < oldest->m.heard))
 			oldest = t;
 	if (n < d->serve->sessions_max)
@@ -251,42 +251,43 @@ static bool make_room(struct desk *d, const struct meter *caller)
 	if (!oldest)
 		oldest = largest_loses(d, caller);
 	if (oldest)
-		seat_free(oldest);
+		mcp_session_free(oldest);
 	return oldest;
 }
 
-static void mcp_sessions_sweep(struct desk *d)
+static void mcp_sessions_sweep(struct worker *d)
 {
-	for (struct seat *t = d->seats, *next; t; t = next) {
+	for (struct mcp_session *t = d->mcp_sessions, *next; t; t = next) {
 		next = t->next;
 		if (is_idle(t, IDLE_MS))
-			seat_free(t);
+			mcp_session_free(t);
 	}
 }
 
-static struct mcp_options options_of(struct seat *t, const struct post *p, struct str run)
+static struct mcp_options options_of(struct mcp_session *t, const struct post *p, struct str run)
 {
-	struct mcp_options o = { .who = t->desk->serve->session->client.said,
+	struct mcp_options o = { .who = t->worker->serve->session->client.said,
 				 .profile = arena_str(&t->arena, p->profile),
 				 .max_hold = HOLD_MS,
 				 .host = &t->host };
 
-	if (*t->desk->queue)
-		o.who.queue = str_c(t->desk->queue);
+	if (*t->worker->queue)
+		o.who.queue = str_c(t->worker->queue);
 	o.who.face = CLIENT_PROGRAM;
 	o.who.agent = arena_str(&t->arena, p->who.agent);
 	o.who.run = arena_str(&t->arena, run);
 	return o;
 }
 
-static struct seat *seat_new(struct desk *d, struct job *j, struct str key, struct str run)
+static struct mcp_session *mcp_session_new(struct worker *d, struct job *j, struct str key,
+					   struct str run)
 {
 	const struct post *p = j->post;
-	struct seat *t = mem_alloc(sizeof(*t));
+	struct mcp_session *t = mem_alloc(sizeof(*t));
 	struct mcp_options o;
 	struct answer ans;
 
-	*t = (struct seat){ .desk = d, .caller = j->payer, .due = -1 };
+	*t = (struct mcp_session){ .worker = d, .caller = j->payer, .due = -1 };
 	t->host = (struct mcp_host){ prepare_client, may_act_as, note_call, t };
 	t->role = d->serve->read_only ? ROLE_READER : j->caller.role;
 	t->key = arena_str(&t->arena, key);
@@ -304,11 +305,11 @@ static struct seat *seat_new(struct desk *d, struct job *j, struct str key, stru
 		free(t);
 		return NULL;
 	}
-	t->next = d->seats;
-	d->seats = t;
-	lend(t);
+	t->next = d->mcp_sessions;
+	d->mcp_sessions = t;
+	mcp_session_lend(t);
 	keeper_restore(&t->m);
-	take_back(t);
+	mcp_session_take_back(t);
 	return t;
 }
 
@@ -319,7 +320,7 @@ static struct str run_of(const struct job *j, struct arena *a)
 
 	if (p->run.n)
 		return p->run;
-	return p->modern ? arena_printf(a, "mcp:%s", j->caller.name) : p->visit.run;
+	return p->modern ? arena_printf(a, "mcp:%s", j->caller.name) : p->session_id.run;
 }
 
 static struct str key_of(const struct job *j, struct arena *a)
@@ -327,14 +328,14 @@ static struct str key_of(const struct job *j, struct arena *a)
 	const struct post *p = j->post;
 
 	return arena_printf(a, "%s\n%s\n%.*s\n%.*s\n%.*s",
-			    arena_cstr(a, p->modern ? STR("") : p->visit.run),
+			    arena_cstr(a, p->modern ? STR("") : p->session_id.run),
 			    arena_cstr(a, run_of(j, a)), STRF(p->who.token), STRF(p->who.agent),
 			    STRF(p->profile));
 }
 
-static struct seat *seat_find(const struct desk *d, struct str key)
+static struct mcp_session *mcp_session_find(const struct worker *d, struct str key)
 {
-	struct seat *t = d->seats;
+	struct mcp_session *t = d->mcp_sessions;
 
 	while (t && !str_eq(t->key, key))
 		t = t->next;
@@ -342,19 +343,19 @@ static struct seat *seat_find(const struct desk *d, struct str key)
 }
 
 /* NULL: the job is refused. */
-static struct seat *seat_of(struct desk *d, struct job *j)
+static struct mcp_session *mcp_session_of(struct worker *d, struct job *j)
 {
 	struct post *p = j->post;
 	struct str key = key_of(j, &p->arena);
-	struct seat *t = seat_find(d, key);
+	struct mcp_session *t = mcp_session_find(d, key);
 
 	if (!t && !make_room(d, j->payer))
 		job_refuse(j, 503, API_ERROR, STR("the server has too many MCP sessions in use"),
 			   STR(""), "");
 	else if (!t)
-		t = seat_new(d, j, key, run_of(j, &p->arena));
+		t = mcp_session_new(d, j, key, run_of(j, &p->arena));
 	if (t && !p->modern)
-		t->m.legacy = p->visit.version;
+		t->m.legacy = p->session_id.version;
 	return t;
 }
 
@@ -368,7 +369,7 @@ static void set_json(struct job *j, int status, json_t *o)
 }
 
 /* Keeps the exchange of a call that waits, or that listens. */
-static void keep_open(struct seat *t, struct job *j)
+static void keep_open(struct mcp_session *t, struct job *j)
 {
 	j->post->open = true;
 	j->post->next = t->open;
@@ -381,22 +382,22 @@ static void keep_open(struct seat *t, struct job *j)
 }
 
 /* Closes the exchanges whose calls were cancelled. */
-static void drop_cancelled(struct seat *t)
+static void drop_cancelled(struct mcp_session *t)
 {
 	for (struct job *j = t->open, *next; j; j = next) {
 		next = j->post->next;
 		if (j->post->kind == POST_MESSAGE && !mcp_is_open(&t->m, j))
-			hang_up(t, j);
+			mcp_session_hang_up(t, j);
 	}
 }
 
-static void name_session(struct seat *t, struct job *j)
+static void name_session(struct mcp_session *t, struct job *j)
 {
 	struct post *p = j->post;
 
 	if (t->m.legacy && !t->m.out.error)
-		p->session = visit_id(&t->desk->serve->visits, &p->who, p->visit.run, t->m.legacy,
-				      &p->arena);
+		p->session = session_id_make(&t->worker->serve->session_ids, &p->who,
+					     p->session_id.run, t->m.legacy, &p->arena);
 }
 
 static bool is_method(const json_t *message, const char *method)
@@ -405,27 +406,27 @@ static bool is_method(const json_t *message, const char *method)
 }
 
 /* true: the job has its answer. */
-static bool session_tell(struct desk *d, struct job *j, json_t *message)
+static bool session_tell(struct worker *d, struct job *j, json_t *message)
 {
 	struct post *p = j->post;
 	bool begins = !p->modern && is_method(message, "initialize");
-	struct seat *t;
+	struct mcp_session *t;
 
 	if (p->modern && !json_object_get(message, "id")) {
 		j->status = 202; /* a call is cancelled by the end of its exchange */
 		return true;
 	}
 	if (begins)
-		p->visit = (struct visit){ .run = visit_begin(&p->arena) };
-	t = seat_of(d, j);
+		p->session_id = (struct session_id){ .run = session_id_begin(&p->arena) };
+	t = mcp_session_of(d, j);
 	if (!t)
 		return true;
-	lend(t);
+	mcp_session_lend(t);
 	t->asking = j;
 	t->m.hurried = !j->parked;
 	mcp_take(&t->m, j, message);
 	t->asking = NULL;
-	take_back(t);
+	mcp_session_take_back(t);
 	drop_cancelled(t);
 	t->due = os_boot_ms();
 	if (begins)
@@ -440,7 +441,7 @@ static bool session_tell(struct desk *d, struct job *j, json_t *message)
 	return false;
 }
 
-static bool hear_message(struct desk *d, struct job *j)
+static bool hear_message(struct worker *d, struct job *j)
 {
 	json_error_t e;
 	json_t *message = json_loadb(str_p(buf_str(&j->body)), j->body.n,
@@ -456,8 +457,8 @@ static bool hear_message(struct desk *d, struct job *j)
 	j->parts = json_array_size(message);
 	if (j->parts > BATCH_MAX) /* none of them is made */
 		j->parts = BATCH_MAX;
-	j->post->modern = era_is_modern(j->post, message);
-	status = era_check(j->post, message, &error);
+	j->post->modern = protocol_version_is_modern(j->post, message);
+	status = protocol_version_check(j->post, message, &error);
 	if (status)
 		set_json(j, status, error);
 	else if (is_method(message, "subscriptions/listen") && !j->post->streams)
@@ -469,7 +470,7 @@ static bool hear_message(struct desk *d, struct job *j)
 	return done;
 }
 
-static bool session_hear(struct desk *d, struct job *j)
+static bool session_hear(struct worker *d, struct job *j)
 {
 	struct arena memory = answers_arena(j, JSON_ROOM);
 	bool done = !answers_body(j, &memory) || hear_message(d, j);
@@ -478,11 +479,11 @@ static bool session_hear(struct desk *d, struct job *j)
 	return done;
 }
 
-bool seat_run(struct desk *d, struct job *j)
+bool mcp_session_run(struct worker *d, struct job *j)
 {
-	struct seat *t;
+	struct mcp_session *t;
 
-	d->seated = true; /* until seats_look() */
+	d->in_session = true; /* until seats_look() */
 	if (j->post->kind == POST_MESSAGE && answers_room(j) < MESSAGE_MAX) {
 		answers_refuse(j); /* before the call is made: its answer may be long */
 		return true;
@@ -490,13 +491,13 @@ bool seat_run(struct desk *d, struct job *j)
 	if (j->post->kind == POST_MESSAGE)
 		return session_hear(d, j);
 	if (j->post->kind == POST_END) {
-		t = seat_find(d, key_of(j, &j->post->arena));
+		t = mcp_session_find(d, key_of(j, &j->post->arena));
 		if (t)
-			seat_free(t);
+			mcp_session_free(t);
 		j->status = 204;
 		return true;
 	}
-	t = seat_of(d, j);
+	t = mcp_session_of(d, j);
 	if (!t)
 		return true;
 	t->m.heard = os_boot_ms();
@@ -505,7 +506,7 @@ bool seat_run(struct desk *d, struct job *j)
 	return false;
 }
 
-struct job *seats_settle(struct job *list)
+struct job *mcp_sessions_settle(struct job *list)
 {
 	struct job *rest = NULL, **last = &rest;
 
@@ -527,18 +528,18 @@ struct job *seats_settle(struct job *list)
 /* --- due work --------------------------------------------------------------------------------------- */
 
 /* A caller that went away must not get a task any more. */
-static void drop_gone(struct seat *t)
+static void drop_gone(struct mcp_session *t)
 {
 	for (struct job *j = t->open, *next; j; j = next) {
 		next = j->post->next;
 		if (job_is_gone(j)) {
 			mcp_gone(&t->m, j);
-			hang_up(t, j);
+			mcp_session_hang_up(t, j);
 		}
 	}
 }
 
-static void session_due_check(struct seat *t, bool changed)
+static void session_due_check(struct mcp_session *t, bool changed)
 {
 	int64_t left;
 
@@ -548,18 +549,18 @@ static void session_due_check(struct seat *t, bool changed)
 	else if (t->due < 0 || t->due > os_boot_ms())
 		return;
 	/* no task for a token that was revoked, and no renewal of its locks */
-	if (!access_desk_holds(t->desk, t->hash)) {
-		seat_free(t);
+	if (!access_worker_holds(t->worker, t->hash)) {
+		mcp_session_free(t);
 		return;
 	}
-	lend(t);
+	mcp_session_lend(t);
 	left = mcp_tick(&t->m);
-	take_back(t);
+	mcp_session_take_back(t);
 	t->due = left < 0 ? -1 : os_boot_ms() + left;
 }
 
 /* The store is out of reach. */
-static void put_off(struct seat *t)
+static void put_off(struct mcp_session *t)
 {
 	drop_gone(t);
 	if (t->due >= 0 && t->due < os_boot_ms() + RETRY_MS)
@@ -567,58 +568,58 @@ static void put_off(struct seat *t)
 }
 
 /* The loop closes a queue only if no session is in use. */
-static void note_use(struct desk *d)
+static void note_use(struct worker *d)
 {
 	bool used = false;
 
-	for (const struct seat *t = d->seats; t; t = t->next)
+	for (const struct mcp_session *t = d->mcp_sessions; t; t = t->next)
 		used |= t->open || t->m.held || t->m.subscriptions || t->m.waiting;
-	d->seated = used;
+	d->in_session = used;
 }
 
-static void begin_round(struct desk *d)
+static void begin_round(struct worker *d)
 {
-	for (const struct seat *t = d->seats; t; t = t->next)
+	for (const struct mcp_session *t = d->mcp_sessions; t; t = t->next)
 		if (t->untold)
 			return; /* the last one is not over */
-	for (struct seat *t = d->seats; t; t = t->next)
+	for (struct mcp_session *t = d->mcp_sessions; t; t = t->next)
 		t->untold = true;
-	d->round_changed = d->seats_changed;
-	d->seats_changed = false;
+	d->round_changed = d->mcp_sessions_changed;
+	d->mcp_sessions_changed = false;
 }
 
 /* Looks at each session once in a round. A round takes as many turns as it needs, so that many sessions of one caller do not
  * keep the others waiting. d->untold: the next turn has to go on. */
-void seats_look(struct desk *d, bool changed)
+void mcp_sessions_check(struct worker *d, bool changed)
 {
 	struct answer ans = { 0 };
 	struct arena a = { 0 };
-	struct seat *t = d->seats, *next;
+	struct mcp_session *t = d->mcp_sessions, *next;
 
-	d->seats_changed |= changed;
+	d->mcp_sessions_changed |= changed;
 	begin_round(d);
-	d->turn_began = os_boot_ms();
-	for (; t && !desk_share_is_over(d); t = next) {
+	d->batch_began = os_boot_ms();
+	for (; t && !worker_share_is_over(d); t = next) {
 		next = t->next;
 		if (!t->untold)
 			continue;
 		t->untold = false;
-		if (desk_open(d, &ans, &a))
+		if (worker_open(d, &ans, &a))
 			session_due_check(t, d->round_changed);
 		else
 			put_off(t);
 	}
-	d->untold = t || (d->seats && d->seats_changed);
+	d->untold = t || (d->mcp_sessions && d->mcp_sessions_changed);
 	arena_free(&a);
 	mcp_sessions_sweep(d);
 	note_use(d);
 }
 
-int64_t seats_next(const struct desk *d)
+int64_t mcp_sessions_next(const struct worker *d)
 {
 	int64_t now = os_boot_ms(), left = -1;
 
-	for (const struct seat *t = d->seats; t; t = t->next) {
+	for (const struct mcp_session *t = d->mcp_sessions; t; t = t->next) {
 		int64_t due = t->due > now ? t->due - now : 0;
 
 		if (t->due >= 0 && (left < 0 || due < left))
@@ -627,33 +628,33 @@ int64_t seats_next(const struct desk *d)
 	return left;
 }
 
-bool seats_await(const struct desk *d)
+bool mcp_sessions_await(const struct worker *d)
 {
-	for (const struct seat *t = d->seats; t; t = t->next)
+	for (const struct mcp_session *t = d->mcp_sessions; t; t = t->next)
 		if (t->m.waiting || t->m.subscriptions)
 			return true;
 	return false;
 }
 
-void seats_drain(struct desk *d)
+void mcp_sessions_drain(struct worker *d)
 {
-	for (struct seat *t = d->seats, *next; t; t = next) {
+	for (struct mcp_session *t = d->mcp_sessions, *next; t; t = next) {
 		next = t->next;
-		if (!access_desk_holds(d, t->hash)) {
-			seat_free(t);
+		if (!access_worker_holds(d, t->hash)) {
+			mcp_session_free(t);
 			continue;
 		}
-		lend(t);
+		mcp_session_lend(t);
 		wait_hurry(&t->m);
 		subscriptions_end(&t->m);
-		take_back(t);
+		mcp_session_take_back(t);
 		while (t->open)
-			hang_up(t, t->open);
+			mcp_session_hang_up(t, t->open);
 	}
 }
 
-void seats_end(struct desk *d)
+void mcp_sessions_end(struct worker *d)
 {
-	while (d->seats)
-		seat_free(d->seats);
+	while (d->mcp_sessions)
+		mcp_session_free(d->mcp_sessions);
 }

@@ -52,7 +52,7 @@ static bool packed_reads(const struct request *rq)
 }
 
 /* Sets the caller of the request: the token decides, not the request itself. */
-static bool packed_sign(struct desk *d, struct job *j, struct request *rq)
+static bool packed_sign(struct worker *d, struct job *j, struct request *rq)
 {
 	struct str agent;
 	const char *why;
@@ -89,7 +89,7 @@ static struct request *make_room(struct batch *b)
 }
 
 /* Reads one request into the batch. false: it is refused. */
-static bool add_request(struct desk *d, struct job *j, struct str one, struct batch *b)
+static bool add_request(struct worker *d, struct job *j, struct str one, struct batch *b)
 {
 	struct frame_extra *x = arena_new(&b->arena, struct frame_extra);
 	struct request *rq = make_room(b);
@@ -99,7 +99,7 @@ static bool add_request(struct desk *d, struct job *j, struct str one, struct ba
 		job_refuse(j, 400, USAGE, STR("the packed requests cannot be read"), STR(""), "");
 		return false;
 	}
-	b->arrivals[b->n] = late_judge(d->serve->late, rq, x->call, j->attempt);
+	b->arrivals[b->n] = late_check(d->serve->late, rq, x->call, j->attempt);
 	if (b->arrivals[b->n] == ARRIVAL_LATE) {
 		job_refuse(j, 409, CONFLICT, STR("this call was made again before it arrived"),
 			   STR(""), "");
@@ -123,7 +123,7 @@ void packed_close(struct job *j)
 }
 
 /* Reads all parts of the job. false: it is refused. */
-static bool packed_open(struct desk *d, struct job *j)
+static bool packed_open(struct worker *d, struct job *j)
 {
 	struct str rest = buf_str(&j->body), one;
 
@@ -187,7 +187,7 @@ static void add_answer(struct job *j, const struct answer *full)
 	const struct command *c = packed_command(rq->op);
 	size_t before = j->answer.n, room = answers_room(j);
 
-	redact_answer(&j->desk->serve->session->client, j->caller.role, ans, &own);
+	redact_answer(&j->worker->serve->session->client, j->caller.role, ans, &own);
 	j->answer.max = room < ANSWER_MAX ? room : ANSWER_MAX - BRIEF_ROOM;
 	frame_answer(&j->answer, ans);
 	if (j->answer.full) {
@@ -283,20 +283,20 @@ static void tell_lost(struct answer *ans)
 	ans->applied = '?';
 }
 
-static void packed_note(struct desk *d, const struct request *rq, struct str call,
+static void packed_note(struct worker *d, const struct request *rq, struct str call,
 			enum arrival arrival, struct answer *ans)
 {
 	late_note(d->serve->late, rq, call, ans);
 	/* the caller may have made the call once */
 	if (ans->repeated && arrival == ARRIVAL_AGAIN)
 		ans->repeated = REPEATED_MAYBE;
-	desk_failed(d, ans);
+	worker_failed(d, ans);
 	if (ans->code != SUCCESS && arrival == ARRIVAL_AGAIN &&
 	    late_settled(d->serve->late, rq, call))
 		tell_lost(ans);
 }
 
-static void commit_make(struct desk *d, struct commit *c)
+static void commit_make(struct worker *d, struct commit *c)
 {
 	struct client *client = &d->session.client;
 	int64_t began = now_us();
@@ -323,7 +323,7 @@ static bool is_made(const struct answer *answers, size_t n)
 }
 
 /* A job whose calls are one commit of their own. */
-static void run_alone(struct desk *d, struct job *j)
+static void run_alone(struct worker *d, struct job *j)
 {
 	struct client *client = &d->session.client;
 	struct arena a = answers_arena(j, COMMIT_ROOM);
@@ -344,13 +344,13 @@ static void run_alone(struct desk *d, struct job *j)
 }
 
 /* Answers a change that came again, with a later attempt, while the job waited for its turn. */
-static bool is_late(struct desk *d, struct job *j, size_t i)
+static bool is_late(struct worker *d, struct job *j, size_t i)
 {
 	struct batch *b = j->batch;
 	struct answer ans = { 0 };
 
 	if (!b->resumed ||
-	    late_judge(d->serve->late, &b->rqs[i], b->calls[i], j->attempt) != ARRIVAL_LATE)
+	    late_check(d->serve->late, &b->rqs[i], b->calls[i], j->attempt) != ARRIVAL_LATE)
 		return false;
 	answer_fail(&ans, CONFLICT, STR("this call was made again before it arrived"), STR(""));
 	add_answer(j, &ans);
@@ -358,7 +358,7 @@ static bool is_late(struct desk *d, struct job *j, size_t i)
 }
 
 /* Adds the changes of the job that are next. */
-static void take_changes(struct desk *d, struct job *j, struct commit *c)
+static void take_changes(struct worker *d, struct job *j, struct commit *c)
 {
 	struct batch *b = j->batch;
 
@@ -386,7 +386,7 @@ static void give_answers(struct job *j, struct commit *c, size_t from, bool last
 	j->put_off = !j->status;
 }
 
-static void add_command(struct desk *d, struct job *j, struct commit *c, bool last)
+static void add_command(struct worker *d, struct job *j, struct commit *c, bool last)
 {
 	const struct request *rq = NULL;
 
@@ -403,11 +403,11 @@ static bool takes_time(const struct job *j)
 	       (j->kind == JOB_COMMAND ? call_joins(j->command) : j->kind == JOB_PACKED && j->all);
 }
 
-static void take_job(struct desk *d, struct job *j, struct commit *c, bool last)
+static void take_job(struct worker *d, struct job *j, struct commit *c, bool last)
 {
 	j->tried = false;
 	if (takes_time(j)) {
-		if (d->ran && desk_share_is_over(d)) {
+		if (d->ran && worker_share_is_over(d)) {
 			j->tried = j->put_off = true;
 			return;
 		}
@@ -427,7 +427,7 @@ static void take_job(struct desk *d, struct job *j, struct commit *c, bool last)
 	}
 }
 
-void packed_run(struct desk *d, struct job *list, bool last)
+void packed_run(struct worker *d, struct job *list, bool last)
 {
 	struct commit c = { 0 };
 	size_t jobs = 0, k = 0, *from;
@@ -458,7 +458,7 @@ void packed_run(struct desk *d, struct job *list, bool last)
 /* --- reads -------------------------------------------------------------------------------------- */
 
 /* false: the caller waits. */
-static bool read_one(struct desk *d, struct job *j, bool last)
+static bool read_one(struct worker *d, struct job *j, bool last)
 {
 	struct arena a = answers_arena(j, READ_ROOM);
 	struct answer ans = { 0 };
@@ -468,7 +468,7 @@ static bool read_one(struct desk *d, struct job *j, bool last)
 		answer_too_long(&ans);
 	else
 		queue_call(d->session.client.conn.queue, &j->batch->rqs[j->batch->next], &ans, &a);
-	desk_failed(d, &ans);
+	worker_failed(d, &ans);
 	done = !packed_waits(j, &ans, last);
 	arena_count(&a,
 		    a.held < ANSWER_MAX ? a.held : ANSWER_MAX); /* the answer is as long at most */
@@ -480,7 +480,7 @@ static bool read_one(struct desk *d, struct job *j, bool last)
 	return done;
 }
 
-bool packed_go_on(struct desk *d, struct job *j, bool last)
+bool packed_go_on(struct worker *d, struct job *j, bool last)
 {
 	struct batch *b;
 
@@ -494,7 +494,7 @@ bool packed_go_on(struct desk *d, struct job *j, bool last)
 	while (!j->status && packed_reads(&b->rqs[b->next])) {
 		if (!read_one(d, j, last))
 			return false;
-		if (!j->status && desk_share_is_over(d))
+		if (!j->status && worker_share_is_over(d))
 			break;
 	}
 	b->resumed = true;

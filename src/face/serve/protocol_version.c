@@ -11,7 +11,7 @@ static json_t *meta_of(const json_t *message)
 	return json_object_get(json_object_get(message, "params"), "_meta");
 }
 
-bool era_is_modern(const struct post *p, const json_t *message)
+bool protocol_version_is_modern(const struct post *p, const json_t *message)
 {
 	struct str method = json_get(message, "method");
 
@@ -19,7 +19,7 @@ bool era_is_modern(const struct post *p, const json_t *message)
 	       str_is(p->version, MCP_MODERN) || str_is(method, "server/discover");
 }
 
-int era_status(bool modern, int error)
+int protocol_version_status(bool modern, int error)
 {
 	switch (error) {
 	case RPC_PARSE:
@@ -130,7 +130,7 @@ static int check_legacy(const struct post *p, const json_t *message, json_t **er
 	return 0;
 }
 
-int era_check(const struct post *p, json_t *message, json_t **error)
+int protocol_version_check(const struct post *p, json_t *message, json_t **error)
 {
 	*error = NULL;
 	return p->modern ? check_modern(p, message, error) : check_legacy(p, message, error);

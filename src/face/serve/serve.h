@@ -35,8 +35,8 @@
 
 #define WAIT_MAX_MS 60000
 #define DRAIN_MS 25000
-#define DESKS_MAX 64   /* open queues besides the server's own */
-#define DESKS_SPARE 16 /* of these, for callers that have opened fewer queues than that */
+#define WORKERS_MAX 64   /* open queues besides the server's own */
+#define WORKERS_SPARE 16 /* of these, for callers that have opened fewer queues than that */
 #define ANSWER_MAX BODY_MAX
 #define ANSWER_SHORT (64u << 10) /* every caller gets answers of this length */
 #define READ_ROOM (128u << 20)   /* memory of one packed read, before it becomes an answer */
@@ -57,7 +57,7 @@ struct meter {
 	struct arena_pool memory; /* of its answers, from the first byte that is read for them */
 };
 
-struct guest {
+struct http_caller {
 	struct meter *meter;
 	char *name, *agents, *queue; /* of the token; queue NULL: any */
 	char *hash;                  /* of the token; empty: no token was needed */
@@ -70,9 +70,9 @@ struct access {
 	bool own;          /* the tokens are only in memory: those of one person's board */
 	struct str secret; /* then: the token for this run */
 	struct stat seen;  /* of the file of tokens when it was read */
-	int fault;   /* 0; -errno: the file cannot be read, and no token is valid until it can */
-	bool looked; /* at that file, in this turn of the loop */
-	int64_t looked_ms;
+	int fault;    /* 0; -errno: the file cannot be read, and no token is valid until it can */
+	bool checked; /* at that file, in this turn of the loop */
+	int64_t checked_ms;
 	struct http_later *later;
 	struct arena arena;
 	struct bearers list;
@@ -91,13 +91,13 @@ int access_load(struct access *x, bool always);
 /* Finds the caller. owner: the user of the server, who needs no token. 0, or the status of a refusal (401, 429, 503), and the reason. 429: the caller has failed too often, so
  * the answer is best delayed. */
 int access_check(struct serve *s, const struct http_request *r, struct str address, bool owner,
-		 struct guest *out, const char **reason, int *retry_s);
+		 struct http_caller *out, const char **reason, int *retry_s);
 /* Finds a valid token by the start of its hash, and its whole hash, which is valid until the next call. */
 bool access_hash(struct serve *s, struct str start, struct str *hash);
 /* Makes the tokens of one person's board. Returns one that is good for one login. */
 struct str access_own(struct access *x, struct str agent);
 /* The token of this run, in exchange for the one that is good for one login; empty: the caller has another one. */
-struct str access_exchange(struct access *x, const struct guest *c);
+struct str access_exchange(struct access *x, const struct http_caller *c);
 /* Takes one call from the caller's burst. false: too many; *retry_s: when it may call again. */
 bool access_spend(struct serve *s, struct meter *m, int *retry_s);
 /* Takes more calls, which came in one request. They may exceed the burst: then the caller's next requests are refused until
@@ -105,12 +105,12 @@ bool access_spend(struct serve *s, struct meter *m, int *retry_s);
 void access_charge(struct meter *m, size_t calls);
 void access_note_uses(struct access *x, bool now);
 /* Is the token of this caller still valid? */
-bool access_holds(struct serve *s, const struct guest *c);
+bool access_holds(struct serve *s, const struct http_caller *c);
 /* The same for the thread of a desk, by the hash of the token. Tokens that cannot be read are not valid. */
-struct desk;
-bool access_desk_holds(struct desk *d, const char *hash);
+struct worker;
+bool access_worker_holds(struct worker *d, const char *hash);
 void access_close(struct access *x);
-void caller_free(struct guest *c);
+void caller_free(struct http_caller *c);
 
 /* --- jobs --------------------------------------------------------------------------------------- */
 
@@ -118,7 +118,7 @@ enum job_kind { JOB_COMMAND, JOB_PACKED, JOB_STORE, JOB_EVENTS, JOB_COUNT, JOB_M
 
 struct store_call;
 struct post;
-struct seat;
+struct mcp_session;
 
 /* One call of a job, for the metrics. */
 struct made {
@@ -129,9 +129,9 @@ struct made {
 struct job {
 	struct job *next;
 	enum job_kind kind;
-	struct desk *desk;
+	struct worker *worker;
 	struct http_exchange *exchange; /* only for the loop */
-	struct guest caller;
+	struct http_caller caller;
 	struct meter
 		*payer; /* the caller whose share of the desk it takes; NULL: the server itself */
 	const struct command *command;
@@ -171,16 +171,16 @@ struct job {
 /* --- desks -------------------------------------------------------------------------------------- */
 
 /* Leases that expired; see lapse.c. Of the thread of the desk. */
-struct lapses {
-	int64_t since;  /* those that expired until then are counted, or were before the server */
-	int64_t next;   /* when the next lease expires, by os_boot_ms(); 0: none is known */
-	int64_t looked; /* when the desk looked, by os_boot_ms() */
-	bool stale;     /* a call may have taken a lock after that */
+struct expiries {
+	int64_t since;   /* those that expired until then are counted, or were before the server */
+	int64_t next;    /* when the next lease expires, by os_boot_ms(); 0: none is known */
+	int64_t checked; /* when the desk looked, by os_boot_ms() */
+	bool stale;      /* a call may have taken a lock after that */
 	uint64_t n;
 };
 
-struct desk {
-	struct desk *next;
+struct worker {
+	struct worker *next;
 	struct serve *serve;
 	char *queue; /* empty: the one that the server was started for */
 	pthread_t thread;
@@ -204,67 +204,67 @@ struct desk {
 	const struct meter *ran;  /* the caller of the last job that took time in this turn */
 	const struct meter *slow; /* the caller whose job made the last turn long; NULL: none */
 	bool untried;             /* so is one of the waiting calls */
-	int64_t turn_began;       /* by os_boot_ms() */
+	int64_t batch_began;      /* by os_boot_ms() */
 	bool open;
 	bool creates; /* the turn has a job that creates the queue */
-	struct lapses lapses;
-	struct seat *seats;
-	bool seats_changed;  /* the queue has changed since this round over the seats began */
-	bool round_changed;  /* it had changed before */
-	bool untold;         /* the round is not over */
-	atomic_bool watched; /* somebody streams its events */
-	atomic_bool reload;  /* the settings may have changed: open it again */
-	atomic_bool broken;  /* it could not be opened */
-	atomic_bool seated;  /* a session of MCP is in use: it holds a lock, waits or listens */
+	struct expiries expiries;
+	struct mcp_session *mcp_sessions;
+	bool mcp_sessions_changed; /* the queue has changed since this round over the seats began */
+	bool round_changed;        /* it had changed before */
+	bool untold;               /* the round is not over */
+	atomic_bool watched;       /* somebody streams its events */
+	atomic_bool reload;        /* the settings may have changed: open it again */
+	atomic_bool broken;        /* it could not be opened */
+	atomic_bool in_session; /* a session of MCP is in use: it holds a lock, waits or listens */
 };
 
 /* The desk of the queue; it may be opened for this caller. NULL: too many are in use, or no thread can be made. */
-struct desk *desk_find(struct serve *s, struct str queue, struct meter *opener);
-struct str desk_name(const struct desk *d);
+struct worker *worker_find(struct serve *s, struct str queue, struct meter *opener);
+struct str worker_name(const struct worker *d);
 /* Hands the job over. */
-void desk_put(struct desk *d, struct job *j);
+void worker_put(struct worker *d, struct job *j);
 /* Tells the desk that the peer of the job is gone. */
-void desk_gone(struct job *j);
+void worker_gone(struct job *j);
 /* Gives the answered job back to the loop. */
-void desk_answer(struct job *j);
+void worker_answer(struct job *j);
 /* Lets every desk see that the server drains. */
-void desk_wake_all(struct serve *s);
+void worker_wake_all(struct serve *s);
 /* Ends every desk; waiting calls get an answer first. */
-void desk_end_all(struct serve *s);
+void worker_end_all(struct serve *s);
 /* Closes the desk if its queue cannot be opened: callers could otherwise fill the server with names of queues that do not
  * exist. */
-void desk_drop_broken(struct serve *s, struct desk *d);
+void worker_drop_broken(struct serve *s, struct worker *d);
 /* After the HTTP server: its connections tell the desks that their peers are gone. */
-void desk_free_all(struct serve *s);
+void worker_free_all(struct serve *s);
 /* The jobs of a turn in the order in which they are made. The caller that made the last turn long comes after the others. */
-struct job *fair_order(const struct desk *d, struct job *list);
+struct job *fair_order(const struct worker *d, struct job *list);
 /* Opens the queue, in the thread of the desk. false: *ans has the reason. */
-bool desk_open(struct desk *d, struct answer *ans, struct arena *a);
+bool worker_open(struct worker *d, struct answer *ans, struct arena *a);
 /* Opens the queue again for the next turn if this answer may come from a store that moved. */
-void desk_failed(struct desk *d, const struct answer *ans);
+void worker_failed(struct worker *d, const struct answer *ans);
 /* Has the turn lasted so long that it should end, because other callers may wait? */
-bool desk_share_is_over(const struct desk *d);
+bool worker_share_is_over(const struct worker *d);
 /* A session for one call of this caller. */
-struct session desk_session(struct desk *d, const struct guest *c, struct arena *a);
+struct session worker_session(struct worker *d, const struct http_caller *c, struct arena *a);
 
-struct job *job_new(enum job_kind kind, struct http_exchange *x, struct guest *c);
+struct job *job_new(enum job_kind kind, struct http_exchange *x, struct http_caller *c);
 void job_free(struct job *j);
 /* Is the peer of the job gone? Nobody would learn of a task that it got. */
 bool job_is_gone(const struct job *j);
 /* Runs in the thread of the desk. true: the answer is there; false: the job waits, until j->due at the latest. */
-bool call_run(struct desk *d, struct job *j, bool last);
+bool call_run(struct worker *d, struct job *j, bool last);
 /* May the change of the command be committed with those of others? */
 bool call_joins(const struct command *c);
 /* Asks the command for its change: the caller makes it, in a commit with others, and calls call_end() with the answer.
  * NULL: there is no change to make; the job may have its answer already. */
-const struct request *call_begin(struct desk *d, struct job *j, bool last);
-void call_end(struct desk *d, struct job *j, const struct answer *ans, bool last);
+const struct request *call_begin(struct worker *d, struct job *j, bool last);
+void call_end(struct worker *d, struct job *j, const struct answer *ans, bool last);
 /* Drops the change: the job makes it alone. */
 void call_forget(struct job *j);
 /* The changes of packed jobs and of commands of a list, in one commit. Jobs that are answered have a status afterwards. */
-void packed_run(struct desk *d, struct job *list, bool last);
+void packed_run(struct worker *d, struct job *list, bool last);
 /* Makes the next parts of a packed job: its reads, or a call that waits. true: the answer is there. */
-bool packed_go_on(struct desk *d, struct job *j, bool last);
+bool packed_go_on(struct worker *d, struct job *j, bool last);
 void packed_close(struct job *j);
 /* The command with a route that makes such a request. NULL: there is none. */
 const struct command *packed_command(enum op op);
@@ -275,7 +275,7 @@ enum arrival {
 	ARRIVAL_AGAIN, /* the call came before; the network or the client has repeated it */
 	ARRIVAL_LATE /* a later attempt came before it, or the caller has ended the lock of the call */
 };
-enum arrival late_judge(struct late *l, const struct request *rq, struct str call, int64_t attempt);
+enum arrival late_check(struct late *l, const struct request *rq, struct str call, int64_t attempt);
 /* Has this very call got its lock before, or ended it? */
 bool late_settled(struct late *l, const struct request *rq, struct str call);
 void late_note(struct late *l, const struct request *rq, struct str call, const struct answer *ans);
@@ -283,15 +283,15 @@ void late_note(struct late *l, const struct request *rq, struct str call, const 
 const struct store_call *store_find(struct str name);
 enum role store_role(const struct store_call *c);
 /* Does one of the jobs create the queue of the desk? */
-bool store_creates(const struct desk *d, const struct job *list);
-void store_run(struct desk *d, struct job *j);
+bool store_creates(const struct worker *d, const struct job *list);
+void store_run(struct worker *d, struct job *j);
 /* Sets a JSON error as the answer of the job. */
 void job_refuse(struct job *j, int status, enum result code, struct str message, struct str hint,
 		const char *fault);
 void job_fail(struct job *j, const struct answer *ans);
 /* The agent of a call, in `a`. false: the token does not allow this name; *why says so. */
-bool caller_agent(const struct serve *s, const struct guest *c, struct str said, struct str *out,
-		  const char **why);
+bool caller_agent(const struct serve *s, const struct http_caller *c, struct str said,
+		  struct str *out, const char **why);
 /* Takes the parts of the job from the caller's burst; the request itself has taken one. */
 void job_charge(struct job *j);
 /* The call does not wait any more. */
@@ -321,21 +321,21 @@ void answers_send(struct job *j, struct http_headers extra);
 /* --- leases that expire ---------------------------------------------------------------------------- */
 
 /* When the desk has to look, by os_boot_ms(); INT64_MAX: never. */
-int64_t lapse_due(const struct desk *d);
+int64_t expiry_due(const struct worker *d);
 /* Counts the leases that expired. true: there are some that were not known. */
-bool lapse_look(struct desk *d);
+bool expiry_check(struct worker *d);
 
 /* --- events ------------------------------------------------------------------------------------- */
 
 /* wakes: the stream has only a line for each change, and counts as a call that waits. */
-void events_start(struct serve *s, struct http_exchange *x, struct desk *d, struct guest *c,
+void events_start(struct serve *s, struct http_exchange *x, struct worker *d, struct http_caller *c,
 		  bool wakes);
 /* Runs in the thread of the desk: looks for news after the cursor of the job. */
-void events_run(struct desk *d, struct job *j);
+void events_run(struct worker *d, struct job *j);
 /* The loop has the news. */
 void events_done(struct job *j);
 /* The store changed: look again. Runs in the loop. */
-void events_look(void *desk);
+void events_check(void *worker);
 void events_end_all(struct serve *s);
 
 /* --- the board ------------------------------------------------------------------------------------ */
@@ -345,7 +345,7 @@ struct web_file;
 const struct web_file *web_find(struct str path);
 void web_serve(struct http_exchange *x, const struct web_file *f);
 /* Tells the caller its role and name. */
-void web_whoami(struct serve *s, struct http_exchange *x, const struct guest *c);
+void web_whoami(struct serve *s, struct http_exchange *x, const struct http_caller *c);
 
 /* Answers /v1/proof. */
 void proof_serve(struct serve *s, struct http_exchange *x);
@@ -406,8 +406,8 @@ void counts_job(struct serve *s, const struct job *j);
 /* From any thread: a commit of this number of changes. */
 void counts_commit(struct serve *s, size_t changes, int64_t took_us);
 /* Answers /metrics; the counts of tasks come from the desks. */
-void metrics_serve(struct serve *s, struct http_exchange *x, struct guest *c);
-void metrics_run(struct desk *d, struct job *j);
+void metrics_serve(struct serve *s, struct http_exchange *x, struct http_caller *c);
+void metrics_run(struct worker *d, struct job *j);
 void metrics_done(struct job *j);
 char *openapi_text(void);
 
@@ -426,7 +426,7 @@ void say_note(struct serve *s, const char *level, const char *fmt, ...)
 /* --- the server ---------------------------------------------------------------------------------- */
 
 /* Sessions of MCP clients (endpoint.h). */
-struct visits {
+struct session_ids {
 	struct arena arena, ended_arena;
 	struct str key, ended;
 	char *ended_file; /* NULL: they are only in memory */
@@ -439,8 +439,8 @@ struct serve {
 	struct http_server *http;
 	struct http_guard guard;
 	struct access access;
-	struct visits visits;
-	struct desk *desks;
+	struct session_ids session_ids;
+	struct worker *workers;
 	struct late *late;
 	struct counts counts;
 	char *openapi;
@@ -469,9 +469,9 @@ void route_refuse_method(struct http_exchange *x, const char *allowed);
 /* The value of a member of the query; empty: it is not there. false: it is not valid. */
 bool route_query(struct str query, const char *name, struct str *out, struct arena *a);
 /* The desk that the request is for; NULL: it is refused. */
-struct desk *route_desk(struct serve *s, struct http_exchange *x, const struct guest *c);
+struct worker *route_worker(struct serve *s, struct http_exchange *x, const struct http_caller *c);
 /* Gives the job to its desk, which learns if the peer goes away. */
-void route_hand_over(struct serve *s, struct http_exchange *x, struct desk *d, struct job *j,
+void route_hand_over(struct serve *s, struct http_exchange *x, struct worker *d, struct job *j,
 		     bool may_wait);
 /* The client's address: of the peer, or from the proxy. */
 struct str route_address(const struct serve *s, const struct http_request *r);

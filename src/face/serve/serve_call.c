@@ -41,7 +41,7 @@ static bool take_name(const struct command *c, json_t *o, const char *key, struc
 }
 
 /* Sets the caller: the agent that the token allows, and the run that the caller names. */
-static bool find_caller(struct desk *d, struct job *j, json_t *o, struct session *s)
+static bool find_caller(struct worker *d, struct job *j, json_t *o, struct session *s)
 {
 	struct str agent, run;
 	const char *why;
@@ -162,14 +162,14 @@ struct asked {
 };
 
 /* Reads the arguments. false: the job is refused. */
-static bool read_arguments(struct desk *d, struct job *j, struct asked *x)
+static bool read_arguments(struct worker *d, struct job *j, struct asked *x)
 {
 	struct arena memory = answers_arena(j, JSON_ROOM);
 	json_t *o = serve_call_arguments(j, &memory);
 	const char *fault = NULL;
 	bool known;
 
-	x->session = desk_session(d, &j->caller, &x->arena);
+	x->session = worker_session(d, &j->caller, &x->arena);
 	known = o && find_caller(d, j, o, &x->session);
 	if (known) {
 		x->args = args_new(j->command, &x->arena);
@@ -188,12 +188,12 @@ static bool read_arguments(struct desk *d, struct job *j, struct asked *x)
 }
 
 /* Answers the job with the reply. false: it waits. */
-static bool serve_call_answer(struct desk *d, struct job *j, struct asked *x, bool last)
+static bool serve_call_answer(struct worker *d, struct job *j, struct asked *x, bool last)
 {
 	bool waits;
 
 	j->parts = x->session.client.made;
-	desk_failed(d, &x->reply.ans);
+	worker_failed(d, &x->reply.ans);
 	waits = may_wait(j, &x->reply, x->wait, last);
 	if (!waits)
 		set_answer(j, &x->reply, x->session.client.changed, &x->arena);
@@ -201,7 +201,7 @@ static bool serve_call_answer(struct desk *d, struct job *j, struct asked *x, bo
 	return !waits;
 }
 
-bool call_run(struct desk *d, struct job *j, bool last)
+bool call_run(struct worker *d, struct job *j, bool last)
 {
 	struct asked x = { .arena = answers_arena(j, JSON_ROOM) };
 	bool done = true;
@@ -233,7 +233,7 @@ void call_forget(struct job *j)
 	j->asked = NULL;
 }
 
-const struct request *call_begin(struct desk *d, struct job *j, bool last)
+const struct request *call_begin(struct worker *d, struct job *j, bool last)
 {
 	struct asked *x = mem_alloc(sizeof(*x));
 
@@ -255,7 +255,7 @@ const struct request *call_begin(struct desk *d, struct job *j, bool last)
 	return j->asked ? &j->asked->call.rq : NULL;
 }
 
-void call_end(struct desk *d, struct job *j, const struct answer *ans, bool last)
+void call_end(struct worker *d, struct job *j, const struct answer *ans, bool last)
 {
 	struct asked *x = j->asked;
 

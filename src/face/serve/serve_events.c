@@ -32,9 +32,9 @@
 struct stream {
 	struct stream *next;
 	struct serve *serve;
-	struct desk *desk;
+	struct worker *worker;
 	struct http_exchange *exchange;
-	struct guest caller;
+	struct http_caller caller;
 	struct http_timer *ping;
 	struct buf cursor, out;
 	struct buf page; /* see struct job */
@@ -56,7 +56,7 @@ static void add_message(struct buf *out, struct str id, const char *event, json_
 	json_decref(data);
 }
 
-static enum result events_ask(struct desk *d, struct request *rq, struct answer *ans,
+static enum result events_ask(struct worker *d, struct request *rq, struct answer *ans,
 			      struct arena *a)
 {
 	queue_call(d->session.client.conn.queue, rq, ans, a);
@@ -70,7 +70,7 @@ static void set_cursor(struct job *j, struct str cursor)
 }
 
 /* The newest event of the log; empty: there is none. */
-static enum result events_newest(struct desk *d, struct str *cursor, struct answer *ans,
+static enum result events_newest(struct worker *d, struct str *cursor, struct answer *ans,
 				 struct arena *a)
 {
 	struct request rq = { .op = OP_LOG };
@@ -83,7 +83,7 @@ static enum result events_newest(struct desk *d, struct str *cursor, struct answ
 }
 
 /* Is the last task of the page before this one gone? Then the store cannot say which tasks come after it. */
-static bool anchor_is_gone(struct desk *d, const struct job *j)
+static bool anchor_is_gone(struct worker *d, const struct job *j)
 {
 	struct request rq = { .op = OP_SHOW };
 	struct arena a = answers_arena(j, READ_ROOM);
@@ -119,7 +119,8 @@ static json_t *page_json(const struct job *j, const struct answer *ans, struct a
 
 /* One page of the snapshot. The first one finds the cursor: an event that comes later is then sent, although a page may show
  * it. Only the last page has the cursor as its id, so a peer that lost a page begins again. */
-static enum result add_snapshot(struct desk *d, struct job *j, struct answer *ans, struct arena *a)
+static enum result add_snapshot(struct worker *d, struct job *j, struct answer *ans,
+				struct arena *a)
 {
 	struct request rq = { .op = OP_LIST, .role = j->caller.role };
 	struct str cursor;
@@ -154,7 +155,7 @@ static enum result add_snapshot(struct desk *d, struct job *j, struct answer *an
 }
 
 /* Is there an event with this cursor? It reads the whole log, once for each reader that comes back. */
-static bool is_in_log(struct desk *d, struct str cursor, struct arena *a)
+static bool is_in_log(struct worker *d, struct str cursor, struct arena *a)
 {
 	struct request rq = { .op = OP_LOG };
 	struct answer ans = { 0 };
@@ -168,7 +169,7 @@ static bool is_in_log(struct desk *d, struct str cursor, struct arena *a)
 }
 
 /* Cursors that are numbers only grow, so one behind the newest event is of another log. */
-static bool is_known(struct desk *d, struct str cursor, struct arena *a)
+static bool is_known(struct worker *d, struct str cursor, struct arena *a)
 {
 	struct answer ans = { 0 };
 	struct str last;
@@ -184,7 +185,7 @@ static bool is_known(struct desk *d, struct str cursor, struct arena *a)
 }
 
 /* The time of the event with this cursor. 0: it is not known, so every expired lease may be news. */
-static int64_t time_of(struct desk *d, struct str cursor, struct arena *a)
+static int64_t time_of(struct worker *d, struct str cursor, struct arena *a)
 {
 	struct request rq = { .op = OP_LOG };
 	struct answer ans = { 0 };
@@ -202,7 +203,7 @@ static int64_t time_of(struct desk *d, struct str cursor, struct arena *a)
 }
 
 /* Sets *out to the task of the event as it is now; null: it was removed, or the event is about a lock of the whole queue. */
-static enum result task_now(struct desk *d, const struct job *j, const struct event *e,
+static enum result task_now(struct worker *d, const struct job *j, const struct event *e,
 			    json_t **out)
 {
 	struct request rq = { .op = OP_LOG, .role = j->caller.role };
@@ -239,7 +240,7 @@ static bool comes_again(const struct answer *ans, size_t i)
 
 /* If the task cannot be read now, for want of memory, the event is not added either: the stream ends, and its reader comes
  * back for both. */
-static enum result add_event(struct desk *d, struct job *j, const struct event *e, bool with_task,
+static enum result add_event(struct worker *d, struct job *j, const struct event *e, bool with_task,
 			     struct arena *a)
 {
 	json_t *task = NULL, *o;
@@ -255,7 +256,7 @@ static enum result add_event(struct desk *d, struct job *j, const struct event *
 }
 
 /* Adds the events until the page is full. */
-static enum result add_page(struct desk *d, struct job *j, const struct answer *ans,
+static enum result add_page(struct worker *d, struct job *j, const struct answer *ans,
 			    struct arena *a)
 {
 	enum result code;
@@ -285,7 +286,7 @@ static bool was_on_page(const struct job *j, const struct event *e)
 }
 
 /* Leases that expired come after the last event of the log. If they fill a page, j->since and j->page name its last one. */
-static enum result add_expired(struct desk *d, struct job *j, struct answer *ans, struct arena *a)
+static enum result add_expired(struct worker *d, struct job *j, struct answer *ans, struct arena *a)
 {
 	struct request rq = { .op = OP_LOG };
 	enum result code;
@@ -315,7 +316,7 @@ static enum result add_expired(struct desk *d, struct job *j, struct answer *ans
 	return SUCCESS;
 }
 
-static enum result add_news(struct desk *d, struct job *j, struct answer *ans, struct arena *a)
+static enum result add_news(struct worker *d, struct job *j, struct answer *ans, struct arena *a)
 {
 	struct request rq = { .op = OP_LOG };
 	enum result code;
@@ -332,7 +333,7 @@ static enum result add_news(struct desk *d, struct job *j, struct answer *ans, s
 }
 
 /* A change makes an event of the log, or is a lease that expired. */
-static enum result add_change(struct desk *d, struct job *j, struct answer *ans, struct arena *a)
+static enum result add_change(struct worker *d, struct job *j, struct answer *ans, struct arena *a)
 {
 	struct request rq = { .op = OP_LOG };
 	struct str cursor = STR("");
@@ -354,7 +355,7 @@ static enum result add_change(struct desk *d, struct job *j, struct answer *ans,
 	return SUCCESS;
 }
 
-static enum result add_events(struct desk *d, struct job *j, struct answer *ans, struct arena *a)
+static enum result add_events(struct worker *d, struct job *j, struct answer *ans, struct arena *a)
 {
 	enum result code;
 
@@ -371,14 +372,14 @@ static enum result add_events(struct desk *d, struct job *j, struct answer *ans,
 	return code;
 }
 
-void events_run(struct desk *d, struct job *j)
+void events_run(struct worker *d, struct job *j)
 {
 	struct answer ans = { 0 };
 	struct arena a = answers_arena(j, READ_ROOM);
 	enum result code = j->wakes ? add_change(d, j, &ans, &a) : add_events(d, j, &ans, &a);
 
 	j->status = code == SUCCESS ? 200 : result_http(code);
-	desk_failed(d, &ans);
+	worker_failed(d, &ans);
 	arena_free(&a);
 }
 
@@ -400,13 +401,13 @@ static void stream_count(struct stream *t, int by)
 
 static void stream_free(struct stream *t)
 {
-	struct stream **at = &t->desk->streams;
+	struct stream **at = &t->worker->streams;
 
 	while (*at != t)
 		at = &(*at)->next;
 	*at = t->next;
-	if (!t->desk->streams)
-		t->desk->watched = false;
+	if (!t->worker->streams)
+		t->worker->watched = false;
 	stream_count(t, -1);
 	http_timer_cancel(t->ping);
 	caller_free(&t->caller);
@@ -486,7 +487,7 @@ static void ping(void *stream)
 
 static void stream_check(struct stream *t, bool first)
 {
-	struct guest reader = { .role = t->serve->read_only ? ROLE_READER : t->caller.role };
+	struct http_caller reader = { .role = t->serve->read_only ? ROLE_READER : t->caller.role };
 	struct job *j;
 
 	/* the peer takes a page before the desk reads the next one */
@@ -505,11 +506,11 @@ static void stream_check(struct stream *t, bool first)
 	buf_adds(&j->after, buf_str(&t->cursor));
 	buf_adds(&j->page, buf_str(&t->page));
 	t->busy = true;
-	desk_put(t->desk, j);
+	worker_put(t->worker, j);
 }
 
 /* One look serves all streams without content. The oldest one looks, because it knows no change that another one missed. */
-static void look_for_wakes(struct desk *d)
+static void find_wakes(struct worker *d)
 {
 	struct stream *oldest = NULL;
 
@@ -520,21 +521,21 @@ static void look_for_wakes(struct desk *d)
 		stream_check(oldest, false);
 }
 
-void events_look(void *desk)
+void events_check(void *worker)
 {
-	struct desk *d = desk;
+	struct worker *d = worker;
 
 	for (struct stream *t = d->streams; t; t = t->next)
 		if (!t->wakes)
 			stream_check(t, false);
-	look_for_wakes(d);
+	find_wakes(d);
 }
 
-static void wake_others(struct desk *d, const struct stream *looked)
+static void wake_others(struct worker *d, const struct stream *checked)
 {
 	for (struct stream *t = d->streams, *next; t; t = next) {
 		next = t->next;
-		if (!t->wakes || t->ended || t == looked)
+		if (!t->wakes || t->ended || t == checked)
 			continue;
 		if (access_holds(t->serve, &t->caller))
 			(void)send_all(t, CHANGE);
@@ -546,7 +547,7 @@ static void wake_others(struct desk *d, const struct stream *looked)
 void events_done(struct job *j)
 {
 	struct stream *t = j->owner;
-	struct desk *d = t->desk;
+	struct worker *d = t->worker;
 	bool failed = j->status != 200, again = t->again || j->more || failed, wakes = t->wakes;
 
 	t->busy = t->again = false;
@@ -556,7 +557,7 @@ void events_done(struct job *j)
 	t->pages = j->pages;
 	t->since = j->since;
 	if (t->wakes && !j->first && j->answer.n)
-		wake_others(t->desk, t);
+		wake_others(t->worker, t);
 	if (t->ended) {
 		stream_free(t);
 	} else if (failed || j->answer.full || !access_holds(t->serve, &t->caller)) {
@@ -567,11 +568,11 @@ void events_done(struct job *j)
 		again = false;
 	}
 	if (wakes && again) /* it owed the others a look */
-		look_for_wakes(d);
+		find_wakes(d);
 	job_free(j);
 }
 
-void events_start(struct serve *s, struct http_exchange *x, struct desk *d, struct guest *c,
+void events_start(struct serve *s, struct http_exchange *x, struct worker *d, struct http_caller *c,
 		  bool wakes)
 {
 	static const struct http_header extra[] = { { { "Cache-Control", 13 }, { "no-store", 8 } },
@@ -582,14 +583,14 @@ void events_start(struct serve *s, struct http_exchange *x, struct desk *d, stru
 	t = mem_alloc(sizeof(*t));
 	*t = (struct stream){ .next = d->streams,
 			      .serve = s,
-			      .desk = d,
+			      .worker = d,
 			      .exchange = x,
 			      .caller = *c,
 			      .wakes = wakes,
 			      .cursor = BUF_MAX(NAME_MAX_BYTES),
 			      .page = BUF_MAX(NAME_MAX_BYTES),
 			      .out = BUF_MAX(wakes ? PIECE : ANSWER_MAX) };
-	*c = (struct guest){ 0 };
+	*c = (struct http_caller){ 0 };
 	buf_adds(&t->cursor, last.n <= NAME_MAX_BYTES ? last : STR("0"));
 	d->streams = t;
 	d->watched = true;
@@ -602,7 +603,7 @@ void events_start(struct serve *s, struct http_exchange *x, struct desk *d, stru
 
 void events_end_all(struct serve *s)
 {
-	for (struct desk *d = s->desks; d; d = d->next)
+	for (struct worker *d = s->workers; d; d = d->next)
 		for (struct stream *t = d->streams, *next; t; t = next) {
 			next = t->next;
 			stream_end(t);

@@ -27,7 +27,7 @@ static bool is_loopback(struct str where)
 	return str_starts(where, STR("unix:")) || host_is_loopback(where);
 }
 
-static const struct strs *addresses(const struct serve_args *a)
+static const struct strs *serve_addresses(const struct serve_args *a)
 {
 	static struct str usual = { DEFAULT_ADDRESS, sizeof(DEFAULT_ADDRESS) - 1 };
 	static const struct strs one = { &usual, 1 };
@@ -36,7 +36,7 @@ static const struct strs *addresses(const struct serve_args *a)
 }
 
 /* May it serve on these addresses? local: other machines cannot reach any of them. */
-static const char *exposed(const struct serve_args *a, bool local)
+static const char *serve_exposed(const struct serve_args *a, bool local)
 {
 	if (str_is(a->auth, "none") && (!local || a->behind_proxy))
 		return "--auth none is for addresses of this machine only";
@@ -50,11 +50,11 @@ static const char *serve_misuse(const struct serve_args *a)
 {
 	bool local = true;
 
-	for (size_t i = 0; i < addresses(a)->n; i++)
-		local &= is_loopback(addresses(a)->v[i]);
+	for (size_t i = 0; i < serve_addresses(a)->n; i++)
+		local &= is_loopback(serve_addresses(a)->v[i]);
 	if (!a->tls_cert.n != !a->tls_key.n)
 		return "--tls-cert and --tls-key need each other";
-	return exposed(a, local);
+	return serve_exposed(a, local);
 }
 
 /* Each connection needs a descriptor, and so do the files of the queues and of the tokens. Raises the limit of the process,
@@ -230,7 +230,7 @@ static void on_end(void *serve)
 	serve_notify("STOPPING=1");
 	say_note(s, "info", "ending: answering the calls that are under way");
 	events_end_all(s);
-	desk_wake_all(s);
+	worker_wake_all(s);
 	http_server_drain(s->http, DRAIN_MS);
 }
 
@@ -247,7 +247,7 @@ static void reload_settings(struct serve *s)
 		set_limits(s, &fresh.conn.settings);
 		http_server_limit(s->http, &l);
 		tell_lowered(s, &fresh.conn.settings);
-		for (struct desk *d = s->desks; d; d = d->next)
+		for (struct worker *d = s->workers; d; d = d->next)
 			d->reload = true;
 	} else {
 		say_note(s, "warn", "the old settings stay: %.*s", STRF(ans.message));
@@ -290,7 +290,7 @@ static bool all_local(struct serve *s)
 
 static enum result listen_all(struct serve *s, struct reply *out)
 {
-	const struct strs *where = addresses(s->args);
+	const struct strs *where = serve_addresses(s->args);
 	int inherited = http_inherited(), r = 0;
 	const char *fault;
 	char why[300] = "";
@@ -305,7 +305,7 @@ static enum result listen_all(struct serve *s, struct reply *out)
 	if (r)
 		return run_fail(API_ERROR, arena_str(s->session->arena, str_c(why)),
 				STR("another address: --listen 127.0.0.1:PORT"), out);
-	fault = exposed(s->args, all_local(s));
+	fault = serve_exposed(s->args, all_local(s));
 	return fault ? run_fail(USAGE, str_c(fault), STR("run `pawl help serve`"), out) : SUCCESS;
 }
 
@@ -369,10 +369,10 @@ static void close_all(struct serve *s)
 {
 	struct meter *m;
 
-	desk_end_all(s);
+	worker_end_all(s);
 	http_later_free(s->access.later);
 	http_server_free(s->http);
-	desk_free_all(s);
+	worker_free_all(s);
 	while ((m = s->access.meters)) {
 		s->access.meters = m->next;
 		free(m->name);
@@ -381,7 +381,7 @@ static void close_all(struct serve *s)
 	access_close(&s->access);
 	free(s->openapi);
 	late_free(s->late);
-	visits_close(&s->visits);
+	session_ids_close(&s->session_ids);
 }
 
 /* The queue must exist: better an error now than one for each caller. */

@@ -247,7 +247,7 @@ static void add_own(struct serve *s, struct buf *b)
 /* The figures of one queue. */
 struct tally {
 	struct tally *next;
-	struct census *census;
+	struct record_counts *record_counts;
 	struct str queue;
 	bool up;
 	int64_t tasks[STATUS_END], locks;
@@ -256,7 +256,7 @@ struct tally {
 };
 
 /* One answer to /metrics: it waits for the figures of every open queue. */
-struct census {
+struct record_counts {
 	struct serve *serve;
 	struct http_exchange *exchange;
 	struct arena arena;
@@ -283,7 +283,7 @@ static void add_gauge(struct buf *b, const char *name, struct str queue, const c
 	buf_addf(b, "\"} %.15g\n", n);
 }
 
-static double oldest_ready(struct desk *d, struct arena *a)
+static double oldest_ready(struct worker *d, struct arena *a)
 {
 	struct request rq = { .op = OP_LIST };
 	struct answer ans = { 0 };
@@ -297,7 +297,7 @@ static double oldest_ready(struct desk *d, struct arena *a)
 	return oldest > 0 ? (double)oldest / 1000 : 0;
 }
 
-void metrics_run(struct desk *d, struct job *j)
+void metrics_run(struct worker *d, struct job *j)
 {
 	struct request rq = { .op = OP_OVERVIEW };
 	struct tally *t = j->owner;
@@ -311,10 +311,10 @@ void metrics_run(struct desk *d, struct job *j)
 	if (t->up) {
 		t->locks = ans.held;
 		t->oldest = oldest_ready(d, &a);
-		(void)lapse_look(d);
+		(void)expiry_check(d);
 	}
-	desk_failed(d, &ans);
-	t->abandoned = d->lapses.n;
+	worker_failed(d, &ans);
+	t->abandoned = d->expiries.n;
 	j->status = 200;
 	arena_free(&a);
 }
@@ -343,7 +343,7 @@ static void add_queues(struct buf *b, const struct tally *first)
 		add_gauge(b, "pawl_abandoned_total", t->queue, NULL, (double)t->abandoned);
 }
 
-static void census_end(struct census *x)
+static void record_counts_end(struct record_counts *x)
 {
 	struct buf out = BUF_MAX(ANSWER_MAX);
 
@@ -358,39 +358,39 @@ static void census_end(struct census *x)
 
 void metrics_done(struct job *j)
 {
-	struct census *x = ((struct tally *)j->owner)->census;
+	struct record_counts *x = ((struct tally *)j->owner)->record_counts;
 
 	job_free(j);
 	if (!--x->left)
-		census_end(x);
+		record_counts_end(x);
 }
 
-static void count_queue(struct census *x, struct desk *d)
+static void count_queue(struct record_counts *x, struct worker *d)
 {
 	struct tally *t = arena_new(&x->arena, struct tally);
-	struct guest none = { 0 };
+	struct http_caller none = { 0 };
 	struct job *j = job_new(JOB_COUNT, NULL, &none);
 
-	*t = (struct tally){ .census = x, .queue = desk_name(d) };
+	*t = (struct tally){ .record_counts = x, .queue = worker_name(d) };
 	t->queue = arena_str(&x->arena, t->queue);
 	*x->last = t;
 	x->last = &t->next;
 	j->owner = t;
 	x->left++;
-	desk_put(d, j);
+	worker_put(d, j);
 }
 
-void metrics_serve(struct serve *s, struct http_exchange *x, struct guest *c)
+void metrics_serve(struct serve *s, struct http_exchange *x, struct http_caller *c)
 {
-	struct census *all = mem_alloc(sizeof(*all));
+	struct record_counts *all = mem_alloc(sizeof(*all));
 
-	*all = (struct census){ .serve = s, .exchange = x, .left = 1 };
+	*all = (struct record_counts){ .serve = s, .exchange = x, .left = 1 };
 	all->last = &all->first;
-	if (!s->desks)
-		(void)desk_find(s, c->queue ? str_c(c->queue) : STR(""), c->meter);
-	for (struct desk *d = s->desks; d; d = d->next)
-		if (!c->queue || str_is(desk_name(d), c->queue))
+	if (!s->workers)
+		(void)worker_find(s, c->queue ? str_c(c->queue) : STR(""), c->meter);
+	for (struct worker *d = s->workers; d; d = d->next)
+		if (!c->queue || str_is(worker_name(d), c->queue))
 			count_queue(all, d);
 	if (!--all->left)
-		census_end(all);
+		record_counts_end(all);
 }

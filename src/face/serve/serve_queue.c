@@ -10,7 +10,7 @@
 #define STORE_ROOM (READ_ROOM + 2 * ANSWER_MAX) /* memory of one read with its frames */
 
 struct doing {
-	struct desk *d;
+	struct worker *d;
 	struct job *j;
 	struct queue *queue;
 	struct frame_bulk head;
@@ -39,7 +39,7 @@ static enum result serve_queue_damaged(struct doing *x)
 
 static enum result do_facts(struct doing *x)
 {
-	const struct guest *c = &x->j->caller;
+	const struct http_caller *c = &x->j->caller;
 	struct frame_facts f = { .now = queue_now(x->queue),
 				 .locks_only = queue_locks_only(x->queue),
 				 .role = x->d->serve->read_only ? ROLE_READER : c->role,
@@ -57,10 +57,10 @@ static enum result do_facts(struct doing *x)
 	return SUCCESS;
 }
 
-static enum result do_prospects(struct doing *x)
+static enum result do_forecast(struct doing *x)
 {
 	struct frame_extra none;
-	struct prospects p;
+	struct forecast p;
 	struct request rq;
 	enum result code;
 	struct str one;
@@ -68,9 +68,9 @@ static enum result do_prospects(struct doing *x)
 	if (!frame_cut(&x->items, &one) || frame_request_open(one, &rq, &none, x->arena))
 		return serve_queue_damaged(x);
 	GIVE(&rq, agent, x->head.agent);
-	code = queue_prospects(x->queue, &rq, x->head.force, &p, &x->ans, x->arena);
+	code = queue_forecast(x->queue, &rq, x->head.force, &p, &x->ans, x->arena);
 	if (code == SUCCESS)
-		frame_prospects(&x->out, &p);
+		frame_forecast(&x->out, &p);
 	return code;
 }
 
@@ -271,7 +271,7 @@ static enum result do_verify(struct doing *x)
 				    : serve_queue_damaged(x);
 }
 
-static bool is_scratch(const struct desk *d)
+static bool is_scratch(const struct worker *d)
 {
 	return str_starts(str_c(d->queue), STR(QUEUE_SCRATCH));
 }
@@ -326,7 +326,7 @@ const struct store_call *store_find(struct str name)
 	return NULL;
 }
 
-bool store_creates(const struct desk *d, const struct job *list)
+bool store_creates(const struct worker *d, const struct job *list)
 {
 	while (list && (list->kind != JOB_STORE || list->store->run != do_create))
 		list = list->next;
@@ -380,7 +380,7 @@ static void give_answer(struct doing *x, enum result code)
 	answers_made(j);
 }
 
-void store_run(struct desk *d, struct job *j)
+void store_run(struct worker *d, struct job *j)
 {
 	struct client *c = &d->session.client;
 	struct arena a = { 0 };
@@ -399,7 +399,7 @@ void store_run(struct desk *d, struct job *j)
 		code = j->store->run(&x);
 		memset(c->conn.held, 0, sizeof(c->conn.held));
 		x.ans.code = code;
-		desk_failed(d, &x.ans);
+		worker_failed(d, &x.ans);
 		give_answer(&x, code);
 	}
 	buf_free(&x.out);

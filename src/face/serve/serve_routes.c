@@ -172,10 +172,10 @@ static bool valid_queue(struct str name)
 	return name.n <= NAME_MAX_BYTES;
 }
 
-struct desk *route_desk(struct serve *s, struct http_exchange *x, const struct guest *c)
+struct worker *route_worker(struct serve *s, struct http_exchange *x, const struct http_caller *c)
 {
 	struct arena a = { 0 };
-	struct desk *d = NULL;
+	struct worker *d = NULL;
 	struct str queue;
 
 	if (!route_query(http_request_of(x)->query, "queue", &queue, &a) || !valid_queue(queue)) {
@@ -183,7 +183,7 @@ struct desk *route_desk(struct serve *s, struct http_exchange *x, const struct g
 	} else if (c->queue && queue.n && !str_is(queue, c->queue)) {
 		route_refuse(x, 403, "the token is for another queue", "");
 	} else {
-		d = desk_find(s, c->queue ? str_c(c->queue) : queue, c->meter);
+		d = worker_find(s, c->queue ? str_c(c->queue) : queue, c->meter);
 		if (!d)
 			refuse_busy(x, "the server has too many queues in use; try again later");
 	}
@@ -196,7 +196,7 @@ struct desk *route_desk(struct serve *s, struct http_exchange *x, const struct g
 static void peer_gone(struct http_exchange *x, void *job)
 {
 	(void)x;
-	desk_gone(job);
+	worker_gone(job);
 }
 
 /* A caller may let only some of its calls wait. The others are answered at once. */
@@ -209,25 +209,25 @@ static void route_park(struct serve *s, struct job *j)
 	j->parked = true;
 }
 
-void route_hand_over(struct serve *s, struct http_exchange *x, struct desk *d, struct job *j,
+void route_hand_over(struct serve *s, struct http_exchange *x, struct worker *d, struct job *j,
 		     bool may_wait)
 {
 	buf_adds(&j->body, http_request_of(x)->body);
-	j->desk = d;
+	j->worker = d;
 	if (may_wait)
 		route_park(s, j);
 	/* a peer may close its side and still read the answer, so only calls that stay open depend on it */
 	if (may_wait || j->kind == JOB_MCP)
 		http_on_gone(x, peer_gone, j);
-	desk_put(d, j);
+	worker_put(d, j);
 }
 
-static void serve_command(struct serve *s, struct http_exchange *x, struct guest *c)
+static void serve_command(struct serve *s, struct http_exchange *x, struct http_caller *c)
 {
 	struct str name = http_request_of(x)->path;
 	const struct command *command;
 	struct arena a = { 0 };
-	struct desk *d;
+	struct worker *d;
 	struct job *j;
 
 	(void)str_cut_prefix(&name, STR("/v1/"));
@@ -244,7 +244,7 @@ static void serve_command(struct serve *s, struct http_exchange *x, struct guest
 		route_refuse(x, 403, "the server is read-only", "");
 	} else if (!role_allows(c->role, command_role(command))) {
 		route_refuse(x, 403, role_refusal(c->role, command_role(command), &a).p, "");
-	} else if ((d = route_desk(s, x, c))) {
+	} else if ((d = route_worker(s, x, c))) {
 		j = job_new(JOB_COMMAND, x, c);
 		j->command = command;
 		route_hand_over(s, x, d, j, command == &cmd_next);
@@ -267,13 +267,13 @@ static bool is_packed_post(struct http_exchange *x)
 	return false;
 }
 
-static void serve_call(struct serve *s, struct http_exchange *x, struct guest *c)
+static void serve_call(struct serve *s, struct http_exchange *x, struct http_caller *c)
 {
 	const struct http_request *r = http_request_of(x);
 	struct str wait, all, try;
 	struct arena a = { 0 };
 	int64_t seconds = 0, attempt = 0;
-	struct desk *d;
+	struct worker *d;
 	struct job *j;
 	size_t parts;
 
@@ -287,7 +287,7 @@ static void serve_call(struct serve *s, struct http_exchange *x, struct guest *c
 		route_refuse(x, 400, "try= is the number of the attempt", "");
 	else if (!route_query(r->query, "all", &all, &a) || (all.n && !str_is(all, "1")))
 		route_refuse(x, 400, "all= is 1", "");
-	else if ((d = route_desk(s, x, c))) {
+	else if ((d = route_worker(s, x, c))) {
 		parts = frame_count(r->body, FRAMES_MAX);
 		access_charge(c->meter, parts ? parts - 1 : 0);
 		j = job_new(JOB_PACKED, x, c);
@@ -301,13 +301,13 @@ static void serve_call(struct serve *s, struct http_exchange *x, struct guest *c
 	arena_free(&a);
 }
 
-static void serve_store(struct serve *s, struct http_exchange *x, struct guest *c)
+static void serve_store(struct serve *s, struct http_exchange *x, struct http_caller *c)
 {
 	const struct http_request *r = http_request_of(x);
 	const struct store_call *call = NULL;
 	enum role have = s->read_only ? ROLE_READER : c->role;
 	struct arena a = { 0 };
-	struct desk *d;
+	struct worker *d;
 	struct job *j;
 	struct str name;
 
@@ -320,7 +320,7 @@ static void serve_store(struct serve *s, struct http_exchange *x, struct guest *
 	} else if (!role_allows(have, store_role(call))) {
 		route_refuse(x, 403, role_refusal(have, store_role(call), &a).p,
 			     s->read_only ? "the server is read-only" : "");
-	} else if ((d = route_desk(s, x, c))) {
+	} else if ((d = route_worker(s, x, c))) {
 		j = job_new(JOB_STORE, x, c);
 		j->store = call;
 		route_hand_over(s, x, d, j, false);
@@ -328,12 +328,12 @@ static void serve_store(struct serve *s, struct http_exchange *x, struct guest *
 	arena_free(&a);
 }
 
-static void serve_events(struct serve *s, struct http_exchange *x, struct guest *c)
+static void serve_events(struct serve *s, struct http_exchange *x, struct http_caller *c)
 {
 	const struct http_request *r = http_request_of(x);
 	struct arena a = { 0 };
 	struct str wake;
-	struct desk *d;
+	struct worker *d;
 
 	if (!str_is(r->method, "GET"))
 		route_refuse_method(x, "GET");
@@ -345,7 +345,7 @@ static void serve_events(struct serve *s, struct http_exchange *x, struct guest 
 		route_refuse(x, 429, "this token or this address waits for too many changes", "");
 	else if (!wake.n && c->meter->streams >= s->streams_max)
 		route_refuse(x, 429, "this token has too many event streams open", "");
-	else if ((d = route_desk(s, x, c)))
+	else if ((d = route_worker(s, x, c)))
 		events_start(s, x, d, c, wake.n);
 	arena_free(&a);
 }
@@ -358,7 +358,7 @@ static void serve_file(struct http_exchange *x, const char *text)
 		route_refuse_method(x, "GET");
 }
 
-static void to_handler(struct serve *s, struct http_exchange *x, struct guest *c)
+static void to_handler(struct serve *s, struct http_exchange *x, struct http_caller *c)
 {
 	switch (route_of(http_request_of(x)->path)) {
 	case ROUTE_COMMAND:
@@ -403,7 +403,7 @@ static bool is_owner(const struct http_request *r)
 	return r->local && (r->uid == geteuid() || r->uid == 0);
 }
 
-static int find_caller(struct serve *s, const struct http_request *r, struct guest *c,
+static int find_caller(struct serve *s, const struct http_request *r, struct http_caller *c,
 		       const char **reason, int *retry_s)
 {
 	/* a proxy of the same user speaks for strangers */
@@ -457,7 +457,7 @@ static void refuse_slowly(struct serve *s, struct http_exchange *x, const char *
 }
 
 /* Finds the caller, and a place for its connection. false: the request has its refusal. */
-static bool admit(struct serve *s, struct http_exchange *x, struct guest *c)
+static bool route_admit(struct serve *s, struct http_exchange *x, struct http_caller *c)
 {
 	const char *reason;
 	int retry_s = 1, status = find_caller(s, http_request_of(x), c, &reason, &retry_s);
@@ -492,7 +492,7 @@ void route_head(struct http_exchange *x, void *serve)
 	struct serve *s = serve;
 	const struct http_request *r = http_request_of(x);
 	enum route route = route_of(r->path);
-	struct guest c = { 0 };
+	struct http_caller c = { 0 };
 	const char *reason;
 	int status;
 
@@ -503,7 +503,7 @@ void route_head(struct http_exchange *x, void *serve)
 		route_refuse(x, status, reason, "");
 	else if (is_public(route))
 		http_body_max(x, 0);
-	else if (admit(s, x, &c) && route == ROUTE_STORE && role_allows(c.role, ROLE_ADMIN) &&
+	else if (route_admit(s, x, &c) && route == ROUTE_STORE && role_allows(c.role, ROLE_ADMIN) &&
 		 !s->read_only)
 		http_body_max(x, BODY_MAX);
 	caller_free(&c);
@@ -511,10 +511,10 @@ void route_head(struct http_exchange *x, void *serve)
 
 static void with_caller(struct serve *s, struct http_exchange *x)
 {
-	struct guest c = { 0 };
+	struct http_caller c = { 0 };
 	int retry_s = 1;
 
-	if (admit(s, x, &c)) {
+	if (route_admit(s, x, &c)) {
 		if (access_spend(s, c.meter, &retry_s))
 			to_handler(s, x, &c);
 		else

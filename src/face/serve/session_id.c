@@ -49,7 +49,7 @@ static int read_key(const char *path, struct str *key, struct arena *a)
 	return key->n == SECRET_LEN ? 0 : -EBADMSG;
 }
 
-int visits_open(struct visits *v, const char *dir)
+int session_ids_open(struct session_ids *v, const char *dir)
 {
 	const char *path;
 	int r;
@@ -73,7 +73,7 @@ int visits_open(struct visits *v, const char *dir)
 	return r;
 }
 
-void visits_close(struct visits *v)
+void session_ids_close(struct session_ids *v)
 {
 	arena_free(&v->ended_arena);
 	arena_free(&v->arena);
@@ -82,21 +82,21 @@ void visits_close(struct visits *v)
 /* --- ids ------------------------------------------------------------------------------------------- */
 
 /* A session is of one token, agent and queue: others cannot use its id. */
-static struct str session_id_sign(const struct visits *v, const struct visitor *who, struct str id,
-				  struct arena *a)
+static struct str session_id_sign(const struct session_ids *v, const struct session_owner *who,
+				  struct str id, struct arena *a)
 {
 	return secret_sign(a, v->key,
 			   arena_printf(a, "pawl mcp\n%.*s\n%.*s\n%.*s\n%.*s", STRF(id),
 					STRF(who->token), STRF(who->agent), STRF(who->queue)));
 }
 
-struct str visit_begin(struct arena *a)
+struct str session_id_begin(struct arena *a)
 {
 	return arena_printf(a, "mcp-%08x%08x", random_below(UINT32_MAX), random_below(UINT32_MAX));
 }
 
-struct str visit_id(const struct visits *v, const struct visitor *who, struct str run,
-		    const char *version, struct arena *a)
+struct str session_id_make(const struct session_ids *v, const struct session_owner *who,
+			   struct str run, const char *version, struct arena *a)
 {
 	struct str id = arena_printf(a, "%.*s.%s.%llx", STRF(run), version,
 				     (unsigned long long)os_wall_ms());
@@ -106,7 +106,7 @@ struct str visit_id(const struct visits *v, const struct visitor *who, struct st
 
 /* --- sessions that have ended ---------------------------------------------------------------------- */
 
-static bool is_ended(struct visits *v, struct str run)
+static bool is_ended(struct session_ids *v, struct str run)
 {
 	struct str rest = v->ended;
 	struct stat now;
@@ -148,7 +148,7 @@ static void add_current(struct buf *b, struct str rest)
 	}
 }
 
-static void shorten_file(struct visits *v)
+static void shorten_file(struct session_ids *v)
 {
 	struct buf b = BUF_MAX(ENDED_MAX);
 
@@ -159,7 +159,7 @@ static void shorten_file(struct visits *v)
 }
 
 /* Without a file the list is in memory, which must not grow for ever. */
-static void end_in_memory(struct visits *v, struct str line)
+static void end_in_memory(struct session_ids *v, struct str line)
 {
 	struct buf b = BUF_MAX(ENDED_MAX);
 
@@ -171,7 +171,7 @@ static void end_in_memory(struct visits *v, struct str line)
 	buf_free(&b);
 }
 
-int visit_end(struct visits *v, struct str run)
+int session_id_end(struct session_ids *v, struct str run)
 {
 	struct arena a = { 0 };
 	struct str line = arena_printf(&a, "%.*s %lld\n", STRF(run), (long long)os_wall_ms());
@@ -203,8 +203,8 @@ static int64_t time_of(struct str hex)
 	return n;
 }
 
-bool visit_find(struct visits *v, const struct visitor *who, struct str id, struct visit *out,
-		struct arena *a)
+bool session_id_find(struct session_ids *v, const struct session_owner *who, struct str id,
+		     struct session_id *out, struct arena *a)
 {
 	const char *dot = memrchr(str_p(id), '.', id.n);
 	struct str head, mac, rest;

@@ -90,15 +90,15 @@ static json_t *moves_json(void)
 {
 	json_t *o = json_object();
 
-	for (int way = 1; way < WAY_END; way++)
-		if (way_to(way))
-			json_object_set_new(o, way_name(way),
-					    json_string(status_name(way_to(way))));
+	for (int action = 1; action < ACTION_END; action++)
+		if (action_to(action))
+			json_object_set_new(o, action_name(action),
+					    json_string(status_name(action_to(action))));
 	return o;
 }
 
 /* The page shows only the actions that the caller may take. The server still judges each call. */
-void web_whoami(struct serve *s, struct http_exchange *x, const struct guest *c)
+void web_whoami(struct serve *s, struct http_exchange *x, const struct http_caller *c)
 {
 	struct str token = access_exchange(&s->access, c);
 	struct http_header extra = web_header("Cache-Control", "no-store");

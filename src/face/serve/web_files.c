@@ -17,7 +17,7 @@
 #include "transfer/target.h"
 
 #define BEGINNING "<!DOCTYPE html>\n<!-- pawl board -->\n"
-#define POLICY                                                                         \
+#define SNAPSHOT_POLICY                                                                \
 	"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "  \
 	"script-src 'unsafe-inline' data:; style-src 'unsafe-inline'; img-src data:; " \
 	"base-uri 'none'; form-action 'none'\">\n"
@@ -103,7 +103,7 @@ static void add_page(struct buf *out, json_t *data)
 	buf_adds(out, STR(BEGINNING));
 	page = rest_after(page, "<meta charset=\"utf-8\">\n", &part);
 	buf_adds(out, part);
-	buf_adds(out, STR("<meta charset=\"utf-8\">\n" POLICY));
+	buf_adds(out, STR("<meta charset=\"utf-8\">\n" SNAPSHOT_POLICY));
 	page = rest_after(page, STYLE, &part);
 	buf_adds(out, part);
 	buf_adds(out, STR("<style>\n"));

@@ -12,9 +12,9 @@
 
 #include "base/os.h"
 
-#define JUDGED_MS 20 /* the token of a call that waited longer is judged again */
+#define DECIDED_MS 20 /* the token of a call that waited longer is judged again */
 
-struct job *job_new(enum job_kind kind, struct http_exchange *x, struct guest *c)
+struct job *job_new(enum job_kind kind, struct http_exchange *x, struct http_caller *c)
 {
 	struct job *j = mem_alloc(sizeof(*j));
 
@@ -27,7 +27,7 @@ struct job *job_new(enum job_kind kind, struct http_exchange *x, struct guest *c
 			   .page = BUF_MAX(NAME_MAX_BYTES),
 			   .answer = BUF_MAX(ANSWER_MAX),
 			   .type = "application/json" };
-	*c = (struct guest){ 0 };
+	*c = (struct http_caller){ 0 };
 	return j;
 }
 
@@ -67,7 +67,7 @@ void job_fail(struct job *j, const struct answer *ans)
 	struct answer shown = *ans;
 	bool forbidden = str_is(ans->fault, "forbidden");
 
-	redact_answer(&j->desk->serve->session->client, j->caller.role, &shown, &a);
+	redact_answer(&j->worker->serve->session->client, j->caller.role, &shown, &a);
 	job_refuse(j, forbidden ? 403 : result_http(ans->code), ans->code, shown.message,
 		   shown.hint, arena_cstr(&a, ans->fault));
 	arena_free(&a);
@@ -75,7 +75,7 @@ void job_fail(struct job *j, const struct answer *ans)
 
 /* --- the queue ----------------------------------------------------------------------------------- */
 
-bool desk_open(struct desk *d, struct answer *ans, struct arena *a)
+bool worker_open(struct worker *d, struct answer *ans, struct arena *a)
 {
 	struct client *c = &d->session.client;
 	enum store_mode mode = d->serve->read_only ? STORE_READ
@@ -102,8 +102,8 @@ bool desk_open(struct desk *d, struct answer *ans, struct arena *a)
 		c->conn.shared = true;
 	}
 	d->broken = !d->open;
-	if (d->open && !d->lapses.since)
-		d->lapses.since = queue_now(c->conn.queue);
+	if (d->open && !d->expiries.since)
+		d->expiries.since = queue_now(c->conn.queue);
 	if (!d->open) {
 		ans->message = arena_str(a, ans->message);
 		ans->hint = arena_str(a, ans->hint);
@@ -112,13 +112,13 @@ bool desk_open(struct desk *d, struct answer *ans, struct arena *a)
 }
 
 /* On a full disk the queue can be read, but perhaps not opened. */
-void desk_failed(struct desk *d, const struct answer *ans)
+void worker_failed(struct worker *d, const struct answer *ans)
 {
 	if (ans->code == API_ERROR && !ans->barred && !str_is(ans->fault, "full"))
 		d->open = false;
 }
 
-struct session desk_session(struct desk *d, const struct guest *c, struct arena *a)
+struct session worker_session(struct worker *d, const struct http_caller *c, struct arena *a)
 {
 	struct session s = d->session;
 
@@ -134,12 +134,12 @@ struct session desk_session(struct desk *d, const struct guest *c, struct arena 
 
 #define SHARE_MS 50 /* of a turn: then the desk looks who else waits */
 
-bool desk_share_is_over(const struct desk *d)
+bool worker_share_is_over(const struct worker *d)
 {
-	return os_boot_ms() - d->turn_began >= SHARE_MS;
+	return os_boot_ms() - d->batch_began >= SHARE_MS;
 }
 
-static struct job *take_jobs(struct desk *d, bool *stop)
+static struct job *take_jobs(struct worker *d, bool *stop)
 {
 	struct job *list;
 
@@ -152,7 +152,7 @@ static struct job *take_jobs(struct desk *d, bool *stop)
 	return list;
 }
 
-static void put_off(struct desk *d, struct job *j)
+static void put_off(struct worker *d, struct job *j)
 {
 	struct job **at = &d->pending;
 
@@ -163,7 +163,7 @@ static void put_off(struct desk *d, struct job *j)
 }
 
 /* The jobs that earlier turns have left over come before new ones. */
-static struct job *with_pending(struct desk *d, struct job *list)
+static struct job *with_pending(struct worker *d, struct job *list)
 {
 	struct job **at = &d->pending, *all;
 
@@ -181,15 +181,15 @@ bool job_is_gone(const struct job *j)
 {
 	bool gone;
 
-	pthread_mutex_lock(&j->desk->lock);
+	pthread_mutex_lock(&j->worker->lock);
 	gone = j->gone;
-	pthread_mutex_unlock(&j->desk->lock);
+	pthread_mutex_unlock(&j->worker->lock);
 	return gone;
 }
 
-void desk_answer(struct job *j)
+void worker_answer(struct job *j)
 {
-	http_server_post(j->desk->serve->http, job_done, j);
+	http_server_post(j->worker->serve->http, job_done, j);
 }
 
 static void jobs_done(void *list)
@@ -203,7 +203,7 @@ static void jobs_done(void *list)
 }
 
 /* Gives all answers of a commit back at once: the loop wakes up once, and sends them in one go. */
-static void answer_all(struct desk *d, struct job **list, struct job ***last)
+static void answer_all(struct worker *d, struct job **list, struct job ***last)
 {
 	if (*list)
 		http_server_post(d->serve->http, jobs_done, *list);
@@ -211,7 +211,7 @@ static void answer_all(struct desk *d, struct job **list, struct job ***last)
 	*last = list;
 }
 
-static void keep_waiting(struct desk *d, struct job *j)
+static void keep_waiting(struct worker *d, struct job *j)
 {
 	j->next = NULL;
 	*d->waiting_last = j;
@@ -219,7 +219,7 @@ static void keep_waiting(struct desk *d, struct job *j)
 }
 
 /* One job that is not packed, or a packed one on its own. true: it has its answer. */
-static bool run_one(struct desk *d, struct job *j, bool last)
+static bool run_one(struct worker *d, struct job *j, bool last)
 {
 	switch (j->kind) {
 	case JOB_COMMAND:
@@ -234,7 +234,7 @@ static bool run_one(struct desk *d, struct job *j, bool last)
 		metrics_run(d, j);
 		return true;
 	case JOB_MCP:
-		return seat_run(d, j);
+		return mcp_session_run(d, j);
 	case JOB_SETTLE:
 		break;
 	case JOB_PACKED:
@@ -250,14 +250,14 @@ static void refuse_all(struct job *list, const struct answer *ans)
 }
 
 /* A call may get a task only while its token is valid. The loop has judged a call that came just now, unless it waits. */
-static void refuse_revoked(struct desk *d, struct job *list)
+static void refuse_revoked(struct worker *d, struct job *list)
 {
-	int64_t before = os_boot_ms() - JUDGED_MS;
+	int64_t before = os_boot_ms() - DECIDED_MS;
 
 	for (struct job *j = list; j; j = j->next)
 		if (!j->status &&
 		    ((j->parked && j->kind != JOB_MCP) || j->began_ns / 1000000 < before) &&
-		    !access_desk_holds(d, j->caller.hash))
+		    !access_worker_holds(d, j->caller.hash))
 			job_refuse(j, 401, MISCONFIGURED,
 				   STR("the token was revoked or has expired"),
 				   STR("`pawl token create` on the server makes a token"),
@@ -272,7 +272,7 @@ static void refuse_at_end(struct job *list)
 			job_refuse(j, 503, API_ERROR, STR("the server is ending"), STR(""), "");
 }
 
-static void run_turn(struct desk *d, struct job *list, bool last)
+static void run_batch(struct worker *d, struct job *list, bool last)
 {
 	struct answer ans = { 0 };
 	struct arena a = { 0 };
@@ -281,9 +281,9 @@ static void run_turn(struct desk *d, struct job *list, bool last)
 
 	refuse_revoked(d, list);
 	d->creates = store_creates(d, list);
-	d->turn_began = os_boot_ms();
+	d->batch_began = os_boot_ms();
 	d->ran = NULL;
-	if (desk_open(d, &ans, &a))
+	if (worker_open(d, &ans, &a))
 		packed_run(d, list, last);
 	else
 		refuse_all(list, &ans);
@@ -292,13 +292,13 @@ static void run_turn(struct desk *d, struct job *list, bool last)
 
 		next = j->next;
 		j->next = NULL;
-		if (!j->status && !j->tried && any && desk_share_is_over(d)) {
+		if (!j->status && !j->tried && any && worker_share_is_over(d)) {
 			put_off(d, j);
 			continue;
 		}
 		/* a call over MCP closes a queue that failed */
 		if (!j->status && !j->tried && !d->session.client.conn.queue &&
-		    !desk_open(d, &ans, &a))
+		    !worker_open(d, &ans, &a))
 			job_fail(j, &ans);
 		if (!j->status && !j->tried) { /* may take long */
 			answer_all(d, &answered, &end);
@@ -315,20 +315,20 @@ static void run_turn(struct desk *d, struct job *list, bool last)
 			keep_waiting(d, j);
 		}
 	}
-	d->slow = desk_share_is_over(d) ? d->ran : NULL;
+	d->slow = worker_share_is_over(d) ? d->ran : NULL;
 	answer_all(d, &answered, &end);
 	arena_free(&a);
 }
 
 /* A caller that went away must not get a task any more. */
-static void drop_gone(struct desk *d)
+static void drop_gone(struct worker *d)
 {
 	struct job **at = &d->waiting, *j;
 
 	while ((j = *at)) {
 		if (job_is_gone(j)) {
 			*at = j->next;
-			desk_answer(j);
+			worker_answer(j);
 		} else {
 			at = &j->next;
 		}
@@ -337,7 +337,7 @@ static void drop_gone(struct desk *d)
 }
 
 /* Tries the waiting call. true: it has its answer, or its peer is gone. */
-static bool try_one(struct desk *d, struct job *j, bool last)
+static bool try_one(struct worker *d, struct job *j, bool last)
 {
 	j->untried = false;
 	return j->status || job_is_gone(j) || run_one(d, j, last || attempts_over(&j->wait));
@@ -345,7 +345,7 @@ static bool try_one(struct desk *d, struct job *j, bool last)
 
 /* Tries the waiting calls in the order of their arrival; changed: all of them, else those that the share of the last turn
  * did not suffice for. d->untried says whether some are left for the next turn. */
-static void try_waiting(struct desk *d, bool changed, bool last)
+static void try_waiting(struct worker *d, bool changed, bool last)
 {
 	struct job *list = d->waiting, *next;
 	struct answer ans = { 0 };
@@ -355,8 +355,8 @@ static void try_waiting(struct desk *d, bool changed, bool last)
 	d->waiting = NULL;
 	d->waiting_last = &d->waiting;
 	d->untried = false;
-	d->turn_began = os_boot_ms();
-	if (list && !desk_open(d, &ans, &a))
+	d->batch_began = os_boot_ms();
+	if (list && !worker_open(d, &ans, &a))
 		refuse_all(list, &ans);
 	arena_free(&a);
 	refuse_revoked(d, list);
@@ -364,10 +364,10 @@ static void try_waiting(struct desk *d, bool changed, bool last)
 		next = j->next;
 		j->next = NULL;
 		j->untried |= changed || last;
-		if (j->untried && (last || !any || !desk_share_is_over(d))) {
+		if (j->untried && (last || !any || !worker_share_is_over(d))) {
 			any = true;
 			if (try_one(d, j, last)) {
-				desk_answer(j);
+				worker_answer(j);
 				continue;
 			}
 		}
@@ -376,18 +376,18 @@ static void try_waiting(struct desk *d, bool changed, bool last)
 	}
 }
 
-static bool is_awaited(const struct desk *d)
+static bool is_awaited(const struct worker *d)
 {
-	return d->waiting || d->watched || seats_await(d);
+	return d->waiting || d->watched || mcp_sessions_await(d);
 }
 
 /* Time until something must be looked at; -1: nothing is due. */
-static int64_t pause_of(struct desk *d, struct queue *q)
+static int64_t pause_of(struct worker *d, struct queue *q)
 {
-	int64_t now = os_boot_ms(), left = seats_next(d), lapse = lapse_due(d), due, most;
+	int64_t now = os_boot_ms(), left = mcp_sessions_next(d), expiry = expiry_due(d), due, most;
 
-	due = lapse > now ? lapse - now : 0;
-	if (lapse < INT64_MAX && (left < 0 || due < left))
+	due = expiry > now ? expiry - now : 0;
+	if (expiry < INT64_MAX && (left < 0 || due < left))
 		left = due;
 	for (const struct job *j = d->waiting; j; j = j->next) {
 		due = attempts_left(&j->wait);
@@ -397,12 +397,12 @@ static int64_t pause_of(struct desk *d, struct queue *q)
 		return -1;
 	if (left < 0 || left > ATTEMPTS_MAX_MS)
 		left = ATTEMPTS_MAX_MS;
-	most = !is_awaited(d) ? left : q ? queue_look_ms(q) : QUEUE_LOOK_MS;
+	most = !is_awaited(d) ? left : q ? queue_poll_ms(q) : QUEUE_POLL_MS;
 	return left < most ? left : most;
 }
 
 /* Sleeps until a job comes or the store may have changed. true: look at the store. */
-static bool sleep_until(struct desk *d)
+static bool sleep_until(struct worker *d)
 {
 	struct queue *q = d->open ? d->session.client.conn.queue : NULL;
 	int fd = q && is_awaited(d) ? queue_wake_fd(q) : -1;
@@ -428,61 +428,61 @@ static bool has_calls(const struct job *list)
 	return list != NULL;
 }
 
-static void *worker_main(void *desk)
+static void *worker_main(void *worker)
 {
-	struct desk *d = desk;
-	bool stop = false, look = false, last;
+	struct worker *d = worker;
+	bool stop = false, check = false, last;
 	struct job *list;
 
 	while (!stop || d->pending) {
-		list = with_pending(d, seats_settle(take_jobs(d, &stop)));
+		list = with_pending(d, mcp_sessions_settle(take_jobs(d, &stop)));
 		drop_gone(d);
 		if (d->open && is_awaited(d))
 			queue_wake_fd(d->session.client.conn.queue); /* before the look */
-		look |= has_calls(list);
-		d->lapses.stale |= look;
+		check |= has_calls(list);
+		d->expiries.stale |= check;
 		last = stop || d->serve->draining;
 		if (stop)
 			refuse_at_end(list);
 		if (list)
-			run_turn(d, list, last);
-		if (os_boot_ms() >= lapse_due(d))
-			look |= lapse_look(d);
-		if ((look || last || d->untried) && d->waiting)
-			try_waiting(d, look, last);
-		if (look && d->watched)
-			http_server_post(d->serve->http, events_look, d);
-		seats_look(d, look);
+			run_batch(d, list, last);
+		if (os_boot_ms() >= expiry_due(d))
+			check |= expiry_check(d);
+		if ((check || last || d->untried) && d->waiting)
+			try_waiting(d, check, last);
+		if (check && d->watched)
+			http_server_post(d->serve->http, events_check, d);
+		mcp_sessions_check(d, check);
 		if (last)
-			seats_drain(d);
+			mcp_sessions_drain(d);
 		if (!stop)
-			look = !d->pending && !d->untried && !d->untold && sleep_until(d);
+			check = !d->pending && !d->untried && !d->untold && sleep_until(d);
 	}
 	try_waiting(d, true, true);
-	seats_end(d);
+	mcp_sessions_end(d);
 	client_close(&d->session.client);
 	return NULL;
 }
 
 /* --- for the loop -------------------------------------------------------------------------------- */
 
-static void worker_wake(struct desk *d)
+static void worker_wake(struct worker *d)
 {
 	uint64_t one = 1;
 
 	(void)!write(d->wake, &one, sizeof(one));
 }
 
-static void wake_later(void *desk)
+static void wake_later(void *worker)
 {
-	worker_wake(desk);
+	worker_wake(worker);
 }
 
-static struct desk *desk_new(struct serve *s, struct str queue)
+static struct worker *worker_new(struct serve *s, struct str queue)
 {
-	struct desk *d = mem_alloc(sizeof(*d));
+	struct worker *d = mem_alloc(sizeof(*d));
 
-	*d = (struct desk){ .serve = s, .queue = strndup(str_p(queue), queue.n) };
+	*d = (struct worker){ .serve = s, .queue = strndup(str_p(queue), queue.n) };
 	d->last = &d->first;
 	d->later = http_later_new(s->http, wake_later, d);
 	d->waiting_last = &d->waiting;
@@ -497,12 +497,12 @@ static struct desk *desk_new(struct serve *s, struct str queue)
 		free(d);
 		return NULL;
 	}
-	d->next = s->desks;
-	s->desks = d;
+	d->next = s->workers;
+	s->workers = d;
 	return d;
 }
 
-static void desk_end(struct desk *d)
+static void worker_end(struct worker *d)
 {
 	pthread_mutex_lock(&d->lock);
 	d->stop = true;
@@ -513,9 +513,9 @@ static void desk_end(struct desk *d)
 	d->later = NULL;
 }
 
-static void desk_free(void *desk)
+static void worker_free(void *worker)
 {
-	struct desk *d = desk;
+	struct worker *d = worker;
 
 	pthread_mutex_destroy(&d->lock);
 	close(d->wake);
@@ -525,34 +525,34 @@ static void desk_free(void *desk)
 	free(d);
 }
 
-static void desk_close(struct serve *s, struct desk *d)
+static void worker_close(struct serve *s, struct worker *d)
 {
-	struct desk **at = &s->desks;
+	struct worker **at = &s->workers;
 
 	while (*at != d)
 		at = &(*at)->next;
 	*at = d->next;
-	desk_end(d);
-	http_server_post(s->http, desk_free, d); /* after all that its thread has posted */
+	worker_end(d);
+	http_server_post(s->http, worker_free, d); /* after all that its thread has posted */
 }
 
 /* --- room for more queues -------------------------------------------------------------------------- */
 
-static bool is_idle(const struct desk *d)
+static bool is_idle(const struct worker *d)
 {
-	return *d->queue && !d->jobs && !d->streams && !d->seated;
+	return *d->queue && !d->jobs && !d->streams && !d->in_session;
 }
 
 /* Closes the idle queue that nobody has used for the longest time. false: all of them are in use. */
 static bool close_idle(struct serve *s)
 {
-	struct desk *oldest = NULL;
+	struct worker *oldest = NULL;
 
-	for (struct desk *d = s->desks; d; d = d->next)
+	for (struct worker *d = s->workers; d; d = d->next)
 		if (is_idle(d) && (!oldest || d->used_ms < oldest->used_ms))
 			oldest = d;
 	if (oldest)
-		desk_close(s, oldest);
+		worker_close(s, oldest);
 	return oldest;
 }
 
@@ -562,41 +562,41 @@ static bool make_room(struct serve *s, struct str queue, const struct meter *ope
 {
 	size_t n = 0, own = 0;
 
-	for (const struct desk *d = s->desks; d; d = d->next) {
+	for (const struct worker *d = s->workers; d; d = d->next) {
 		n += *d->queue != '\0';
 		own += *d->queue && d->opener == opener;
 	}
-	return !queue.n || n < DESKS_MAX - DESKS_SPARE || (n < DESKS_MAX && own < DESKS_SPARE) ||
-	       close_idle(s);
+	return !queue.n || n < WORKERS_MAX - WORKERS_SPARE ||
+	       (n < WORKERS_MAX && own < WORKERS_SPARE) || close_idle(s);
 }
 
-struct str desk_name(const struct desk *d)
+struct str worker_name(const struct worker *d)
 {
 	return *d->queue ? str_c(d->queue) : client_queue_name(&d->serve->session->client);
 }
 
-struct desk *desk_find(struct serve *s, struct str queue, struct meter *opener)
+struct worker *worker_find(struct serve *s, struct str queue, struct meter *opener)
 {
-	struct desk *d;
+	struct worker *d;
 
 	/* the queue that the server was started for has one desk, whether or not a call names it */
 	if (str_eq(queue, client_queue_name(&s->session->client)))
 		queue = STR("");
-	for (d = s->desks; d; d = d->next)
+	for (d = s->workers; d; d = d->next)
 		if (str_is(queue, d->queue))
 			return d;
-	d = make_room(s, queue, opener) ? desk_new(s, queue) : NULL;
+	d = make_room(s, queue, opener) ? worker_new(s, queue) : NULL;
 	if (d)
 		d->opener = opener;
 	return d;
 }
 
-void desk_put(struct desk *d, struct job *j)
+void worker_put(struct worker *d, struct job *j)
 {
 	bool was_empty;
 
 	j->next = NULL; /* a job that comes back may still name one that was answered with it */
-	j->desk = d;
+	j->worker = d;
 	d->used_ms = os_boot_ms();
 	j->began_ns = d->used_ms * 1000000;
 	d->jobs++;
@@ -609,38 +609,38 @@ void desk_put(struct desk *d, struct job *j)
 		http_later_call(d->later);
 }
 
-void desk_gone(struct job *j)
+void worker_gone(struct job *j)
 {
-	pthread_mutex_lock(&j->desk->lock);
+	pthread_mutex_lock(&j->worker->lock);
 	j->gone = true;
-	pthread_mutex_unlock(&j->desk->lock);
-	worker_wake(j->desk);
+	pthread_mutex_unlock(&j->worker->lock);
+	worker_wake(j->worker);
 }
 
-void desk_drop_broken(struct serve *s, struct desk *d)
+void worker_drop_broken(struct serve *s, struct worker *d)
 {
 	if (d->broken && !d->jobs && !d->streams)
-		desk_close(s, d);
+		worker_close(s, d);
 }
 
-void desk_wake_all(struct serve *s)
+void worker_wake_all(struct serve *s)
 {
-	for (struct desk *d = s->desks; d; d = d->next)
+	for (struct worker *d = s->workers; d; d = d->next)
 		worker_wake(d);
 }
 
-void desk_end_all(struct serve *s)
+void worker_end_all(struct serve *s)
 {
-	for (struct desk *d = s->desks; d; d = d->next)
-		desk_end(d);
+	for (struct worker *d = s->workers; d; d = d->next)
+		worker_end(d);
 }
 
-void desk_free_all(struct serve *s)
+void worker_free_all(struct serve *s)
 {
-	while (s->desks) {
-		struct desk *d = s->desks;
+	while (s->workers) {
+		struct worker *d = s->workers;
 
-		s->desks = d->next;
-		desk_free(d);
+		s->workers = d->next;
+		worker_free(d);
 	}
 }

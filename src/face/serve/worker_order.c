@@ -12,14 +12,14 @@ struct share {
 	size_t jobs;
 };
 
-struct turn_place {
+struct batch_place {
 	struct job *job;
 	size_t round, n;
 };
 
 static int by_round(const void *a, const void *b)
 {
-	const struct turn_place *x = a, *y = b;
+	const struct batch_place *x = a, *y = b;
 
 	if (x->round != y->round)
 		return x->round < y->round ? -1 : 1;
@@ -37,23 +37,23 @@ static struct share *share_of(struct share *shares, size_t *n, const struct mete
 	return &shares[i];
 }
 
-struct job *fair_order(const struct desk *d, struct job *list)
+struct job *fair_order(const struct worker *d, struct job *list)
 {
 	struct arena a = { 0 };
 	struct share *shares;
-	struct turn_place *places;
+	struct batch_place *places;
 	struct job *first = NULL, **last = &first;
 	size_t n = 0, callers = 0;
 
 	for (struct job *j = list; j; j = j->next)
 		n++;
 	shares = arena_array(&a, struct share, n + 1);
-	places = arena_array(&a, struct turn_place, n + 1);
+	places = arena_array(&a, struct batch_place, n + 1);
 	n = 0;
 	for (struct job *j = list; j; j = j->next, n++) {
 		struct share *s = share_of(shares, &callers, j->payer);
 
-		places[n] = (struct turn_place){ j, s->jobs++ + (j->payer == d->slow), n };
+		places[n] = (struct batch_place){ j, s->jobs++ + (j->payer == d->slow), n };
 	}
 	if (callers > 1)
 		qsort(places, n, sizeof(*places), by_round);

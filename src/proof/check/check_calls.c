@@ -15,7 +15,7 @@ static void check_calls_emit(struct split *s, uint32_t task, const struct part *
 
 static struct part whole_part(const struct history_call *c)
 {
-	bool known = c->ans && !unanswered(c);
+	bool known = c->ans && !call_unanswered(c);
 
 	return (struct part){ .call = c,
 			      .rq = c->rq,
@@ -59,7 +59,7 @@ static void emit_next(struct split *s, const struct history_call *c)
 {
 	struct answer *ans = arena_new(s->x->arena, struct answer);
 	struct part p = next_part(s, c);
-	struct request *look;
+	struct request *view;
 
 	/* a repeat by request id shows the task as it was at the first call */
 	if (c->ans->repeated && c->rq->request_id.n)
@@ -70,11 +70,11 @@ static void emit_next(struct split *s, const struct history_call *c)
 	p.ans = ans;
 	p.took = c->ans->next->id;
 	if (c->ans->repeated) {
-		look = arena_new(s->x->arena, struct request);
-		look->op = OP_SHOW;
-		GIVE(look, id, p.took);
+		view = arena_new(s->x->arena, struct request);
+		view->op = OP_SHOW;
+		GIVE(view, id, p.took);
 		ans->lock = NULL;
-		p.rq = look;
+		p.rq = view;
 		p.took = STR("");
 	}
 	check_calls_emit(s, task_number(s->x, c->ans->next->id), &p);
@@ -118,7 +118,7 @@ static bool no_part(const struct history_call *c)
 		return true;
 	if (!c->ans)
 		return op_flags(c->rq->op) & OP_READS;
-	return c->ans->code == USAGE || (c->ans->code == API_ERROR && !unanswered(c));
+	return c->ans->code == USAGE || (c->ans->code == API_ERROR && !call_unanswered(c));
 }
 
 /* An unanswered call that may concern any family goes only to the families that show a trace of
@@ -127,7 +127,7 @@ static void emit_open(struct split *s, const struct history_call *c)
 {
 	struct part p = whole_part(c);
 	uint32_t token = tally_find(&s->x->open_tokens, c->rq->new_token);
-	uint32_t seen = token ? s->evidence[token] : 0, task = about(s, c);
+	uint32_t seen = token ? s->evidence[token] : 0, task = call_about(s, c);
 
 	p.rq = without_id(s, c->rq);
 	if (c->rq->op == OP_TAKE) {
@@ -157,16 +157,16 @@ static bool id_was_taken(const struct split *s, const struct history_call *c)
 
 static void emit_call(struct split *s, const struct history_call *c)
 {
-	uint32_t task = about(s, c), next;
+	uint32_t task = call_about(s, c), next;
 	struct part p;
 
 	if (no_part(c) || id_was_taken(s, c))
 		return;
-	if (unanswered(c)) {
+	if (call_unanswered(c)) {
 		emit_open(s, c);
 		return;
 	}
-	if (sweeps(c->rq)) {
+	if (call_sweeps(c->rq)) {
 		emit_sweep(s, c);
 		return;
 	}
@@ -247,14 +247,15 @@ static bool in_family(const struct split *s, const struct family *f, uint32_t ta
 /* A selecting call may have reached any family. An unanswered one may have taken a task or cleaned
  * up there. An answered one may have sent tasks that were abandoned too often to Needs Help on its
  * way. */
-static bool roves(struct split *s, const struct history_call *c, struct part *out)
+static bool check_calls_roves(struct split *s, const struct history_call *c, struct part *out)
 {
 	bool next = c->rq->op == OP_DONE && c->rq->claim_next;
 
-	if (no_part(c) || !(next || c->rq->op == OP_TAKE || (sweeps(c->rq) && unanswered(c))))
+	if (no_part(c) ||
+	    !(next || c->rq->op == OP_TAKE || (call_sweeps(c->rq) && call_unanswered(c))))
 		return false;
 	*out = next ? next_part(s, c) : whole_part(c);
-	if (unanswered(c))
+	if (call_unanswered(c))
 		return true;
 	out->spare = true;
 	return s->x->log->head.policy.max_abandoned && !c->ans->repeated &&
@@ -268,10 +269,10 @@ static void find_rovers(struct split *s)
 	size_t n = 0;
 
 	for (size_t i = 0; i < x->log->n_calls; i++)
-		n += roves(s, x->calls[i], &p);
+		n += check_calls_roves(s, x->calls[i], &p);
 	s->rovers = arena_array(x->arena, struct part, n);
 	for (size_t i = 0; i < x->log->n_calls; i++)
-		if (roves(s, x->calls[i], &p))
+		if (check_calls_roves(s, x->calls[i], &p))
 			s->rovers[s->n_rovers++] = p;
 }
 
@@ -280,9 +281,9 @@ static bool is_ours(const struct split *s, const struct family *f, const struct 
 {
 	uint32_t token = tally_find(&s->x->open_tokens, c->rq->new_token);
 
-	if (in_family(s, f, about(s, c)))
+	if (in_family(s, f, call_about(s, c)))
 		return true;
-	if (unanswered(c))
+	if (call_unanswered(c))
 		return in_family(s, f, token ? s->evidence[token] : 0);
 	return c->ans->next && in_family(s, f, task_number(s->x, c->ans->next->id));
 }

@@ -19,7 +19,8 @@ static struct known known_of(const struct checking *x, uint32_t task)
 	for (size_t i = x->first[task]; i < x->first[task + 1]; i++) {
 		const struct touch *t = &x->touches[i];
 
-		if (t->call->rq->op == OP_REMOVE && (accepted(t->call) || unanswered(t->call)))
+		if (t->call->rq->op == OP_REMOVE &&
+		    (call_accepted(t->call) || call_unanswered(t->call)))
 			k.removed = true;
 		if (!t->task)
 			continue;

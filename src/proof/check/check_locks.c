@@ -36,7 +36,7 @@ static bool is_acquisition(const struct touch *t)
 {
 	enum op op = t->call->rq->op;
 
-	if (!accepted(t->call) || !t->lock)
+	if (!call_accepted(t->call) || !t->lock)
 		return false;
 	return t->next || op == OP_TAKE || op == OP_CLAIM || op == OP_LOCK_ACQUIRE ||
 	       is_start(t->call->rq);
@@ -127,7 +127,7 @@ static void check_fences(struct locks *l)
 				  (const struct history_call *const[]){ h->call, above->call }, 2,
 				  "%.*s: fence %lld was given twice", STRF(l->task),
 				  (long long)h->fence);
-		else if (later && before(later->call, h->call))
+		else if (later && call_before(later->call, h->call))
 			check_add(l->x, CHECK_FENCE, l->task,
 				  (const struct history_call *const[]){ later->call, h->call }, 2,
 				  "%.*s: fence %lld was given after fence %lld", STRF(l->task),
@@ -146,7 +146,7 @@ static void find_renewals(struct locks *l)
 		struct hold *h = c->rq->op == OP_HEARTBEAT ? hold_of(l, c->rq->token) : NULL;
 
 		if (h)
-			h->renewing |= unanswered(c);
+			h->renewing |= call_unanswered(c);
 	}
 }
 
@@ -155,7 +155,7 @@ static bool may_end(const struct history_call *c)
 {
 	enum op op = c->rq->op;
 
-	if (op_flags(op) & OP_READS || !(accepted(c) || unanswered(c)))
+	if (op_flags(op) & OP_READS || !(call_accepted(c) || call_unanswered(c)))
 		return false;
 	return op != OP_HEARTBEAT && op != OP_COMMENT && op != OP_CLAIM && op != OP_LOCK_ACQUIRE &&
 	       op != OP_TAKE && op != OP_DEPEND && op != OP_UNDEPEND && op != OP_CREATE &&
@@ -191,7 +191,7 @@ static void find_enders(struct locks *l)
 
 		if (l->touches[i].next || !may_end(c))
 			continue;
-		if (unanswered(c)) {
+		if (call_unanswered(c)) {
 			l->open_enders[l->n_open++] = c;
 			continue;
 		}
@@ -203,7 +203,7 @@ static void find_enders(struct locks *l)
 
 static bool may_have_ended(const struct history_call *c, const struct hold *a, const struct hold *b)
 {
-	return c->sent <= b->call->answered && (unanswered(c) || !before(c, a->call)) &&
+	return c->sent <= b->call->answered && (call_unanswered(c) || !call_before(c, a->call)) &&
 	       (!needs_own_lock(c->rq) || str_eq(c->rq->token, a->token));
 }
 
@@ -315,7 +315,8 @@ static int by_now(const void *a, const void *b)
 
 static bool is_write(const struct touch *t)
 {
-	return !t->next && accepted(t->call) && needs_own_lock(t->call->rq) && t->call->rq->token.n;
+	return !t->next && call_accepted(t->call) && needs_own_lock(t->call->rq) &&
+	       t->call->rq->token.n;
 }
 
 static void check_leases(struct locks *l, const struct touch **writes)
@@ -348,7 +349,7 @@ static void check_stale(struct locks *l, const struct hold **by_end)
 	for (size_t i = 0; i < l->n; i++) {
 		const struct history_call *w = l->touches[i].call;
 
-		for (; at < l->n_holds && before(by_end[at]->call, w); at++)
+		for (; at < l->n_holds && call_before(by_end[at]->call, w); at++)
 			if (!newest || by_end[at]->fence > newest->fence)
 				newest = by_end[at];
 		if (is_write(&l->touches[i]))
@@ -358,11 +359,11 @@ static void check_stale(struct locks *l, const struct hold **by_end)
 
 /* --- completions --------------------------------------------------------------------------------- */
 
-static bool completes(const struct touch *t)
+static bool check_locks_completes(const struct touch *t)
 {
 	const struct request *rq = t->call->rq;
 
-	return accepted(t->call) && !t->next && t->task &&
+	return call_accepted(t->call) && !t->next && t->task &&
 	       (rq->op == OP_DONE || rq->op == OP_APPROVE ||
 		(rq->op == OP_STATUS && rq->status == DONE));
 }
@@ -382,7 +383,7 @@ static void check_done(struct locks *l, const struct touch **done)
 	size_t n = 0;
 
 	for (size_t i = 0; i < l->n; i++)
-		if (completes(&l->touches[i]))
+		if (check_locks_completes(&l->touches[i]))
 			done[n++] = &l->touches[i];
 	qsort(done, n, sizeof(*done), touch_by_fence);
 	for (size_t i = 0; i + 1 < n; i++)

@@ -41,7 +41,7 @@ void check_clock(struct checking *x)
 	for (size_t i = 0; i < n; i++) {
 		const struct history_call *c = x->calls[i];
 
-		for (; at < n && before(done[at], c); at++)
+		for (; at < n && call_before(done[at], c); at++)
 			if (tells_time(done[at]) &&
 			    (!latest || done[at]->ans->now > latest->ans->now))
 				latest = done[at];
@@ -124,8 +124,8 @@ static bool always_changes(const struct history_call *c)
 {
 	enum op op = c->rq->op;
 
-	return accepted(c) && !c->ans->existed && !(op_flags(op) & OP_READS) && op != OP_COMMENT &&
-	       op != OP_DEPEND && op != OP_UNDEPEND && op != OP_REMOVE;
+	return call_accepted(c) && !c->ans->existed && !(op_flags(op) & OP_READS) &&
+	       op != OP_COMMENT && op != OP_DEPEND && op != OP_UNDEPEND && op != OP_REMOVE;
 }
 
 static int by_version(const void *a, const void *b)
@@ -145,7 +145,7 @@ static int64_t find_seen(struct selecting *s, uint32_t task)
 		const struct touch *t = &x->touches[i];
 		const struct history_call *c = t->call;
 
-		if (c->rq->op == OP_REMOVE && (accepted(c) || unanswered(c)))
+		if (c->rq->op == OP_REMOVE && (call_accepted(c) || call_unanswered(c)))
 			return -1;
 		/* a repeat by request id shows the task as it was at the first call */
 		if (!t->task || !c->ans->now || (c->ans->repeated && c->rq->request_id.n))
@@ -169,7 +169,7 @@ static void add_window(struct selecting *s, const struct window *w)
 	s->windows[s->n++] = *w;
 }
 
-static void widen(struct window *w, const struct seen *o)
+static void check_time_widen(struct window *w, const struct seen *o)
 {
 	if (o->answered < w->from) {
 		w->from = o->answered;
@@ -193,7 +193,7 @@ static void find_windows(struct selecting *s, uint32_t task)
 		bool good = check_time_eligible(s, task, o->touch->task, o->touch->call->ans->now);
 
 		for (end = i; end < n && s->seen[end].version == o->version; end++)
-			widen(&w, &s->seen[end]);
+			check_time_widen(&w, &s->seen[end]);
 		for (int64_t k = end; k < n && s->seen[k].version == o->version + 1; k++)
 			if (s->seen[k].made_it && s->seen[k].sent > w.until) {
 				w.until = s->seen[k].sent;

@@ -198,7 +198,7 @@ static void check_prepare(struct checking *x)
 	x->calls = arena_array(x->arena, const struct history_call *, log->n_calls);
 	for (size_t i = 0; i < log->n_calls; i++) {
 		x->calls[i] = &log->calls[i];
-		if (!unanswered(x->calls[i]))
+		if (!call_unanswered(x->calls[i]))
 			continue;
 		x->out->unanswered++;
 		tally_add(&x->open_tokens, x->calls[i]->rq->new_token);

@@ -6,8 +6,8 @@
  *
  * A history begins with an empty queue.
  */
-#ifndef PROOF_CHECK_CHECK_H
-#define PROOF_CHECK_CHECK_H
+#ifndef PROOF_CHECK_CHECKER_H
+#define PROOF_CHECK_CHECKER_H
 
 #include "proof/history/history.h"
 #include "proof/proof.h"

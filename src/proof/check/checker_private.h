@@ -1,6 +1,6 @@
 /* check_part: declarations that the checker's files share. */
-#ifndef PROOF_CHECK_PART_H
-#define PROOF_CHECK_PART_H
+#ifndef PROOF_CHECK_CHECKER_PRIVATE_H
+#define PROOF_CHECK_CHECKER_PRIVATE_H
 
 #include "proof/check/checker.h"
 #include "proof/history/tally.h"

@@ -62,7 +62,7 @@ static bool may_drop(const struct part *p, int64_t last)
 {
 	return !p->ans || p->spare ||
 	       (p->answered != last &&
-		!(p->call && accepted(p->call) && !(op_flags(p->rq->op) & OP_READS)));
+		!(p->call && call_accepted(p->call) && !(op_flags(p->rq->op) & OP_READS)));
 }
 
 static void drop_others(struct family *f, int64_t last, struct arena *a)

@@ -9,7 +9,7 @@ static uint32_t boss_of(struct split *s, uint32_t t)
 	return t;
 }
 
-static void unite(struct split *s, uint32_t a, uint32_t b)
+static void check_family_unite(struct split *s, uint32_t a, uint32_t b)
 {
 	if (a && b)
 		s->boss[boss_of(s, a)] = boss_of(s, b);
@@ -17,9 +17,9 @@ static void unite(struct split *s, uint32_t a, uint32_t b)
 
 static void unite_links(struct split *s, uint32_t task, struct str parent, struct strs depends)
 {
-	unite(s, task, task_number(s->x, parent));
+	check_family_unite(s, task, task_number(s->x, parent));
 	for (size_t i = 0; i < depends.n; i++)
-		unite(s, task, task_number(s->x, depends.v[i]));
+		check_family_unite(s, task, task_number(s->x, depends.v[i]));
 }
 
 /* One request id on two tasks: the second call may get the first one's answer, so both tasks are
@@ -30,7 +30,7 @@ static void unite_users(struct split *s, uint32_t task, struct str request_id)
 
 	if (!task || !id || s->uses[id] < 2)
 		return;
-	unite(s, task, s->user[id]);
+	check_family_unite(s, task, s->user[id]);
 	s->user[id] = task;
 }
 
@@ -41,7 +41,7 @@ static void unite_holds(struct split *s, uint32_t *holder, uint32_t task, const 
 
 	if (!token)
 		return;
-	unite(s, task, holder[token]);
+	check_family_unite(s, task, holder[token]);
 	holder[token] = task;
 }
 
@@ -63,13 +63,13 @@ static void unite_tokens(struct split *s)
 
 static void unite_call(struct split *s, const struct history_call *c)
 {
-	uint32_t task = about(s, c);
+	uint32_t task = call_about(s, c);
 	bool links = c->rq->op == OP_CREATE || c->rq->op == OP_UPDATE || c->rq->op == OP_DEPEND ||
 		     c->rq->op == OP_UNDEPEND;
 
 	if (links)
 		unite_links(s, task, c->rq->parent, c->rq->depends);
-	for (size_t i = 0; unanswered(c) && makes_id(c) && i < s->n_orphans; i++) {
+	for (size_t i = 0; call_unanswered(c) && makes_id(c) && i < s->n_orphans; i++) {
 		unite_links(s, s->orphans[i], c->rq->parent, c->rq->depends);
 		unite_users(s, s->orphans[i], c->rq->request_id);
 	}
@@ -90,7 +90,7 @@ static void find_orphans(struct split *s)
 		bool made = false;
 
 		for (size_t i = x->first[t]; !made && i < x->first[t + 1]; i++)
-			made = makes_id(x->touches[i].call) && accepted(x->touches[i].call);
+			made = makes_id(x->touches[i].call) && call_accepted(x->touches[i].call);
 		if (!made && model_makes(x->tasks.v[t]))
 			s->orphans[s->n_orphans++] = t;
 	}
@@ -109,7 +109,8 @@ static void join_families(struct split *s)
 		unite_call(s, x->calls[i]);
 	unite_tokens(s);
 	for (int i = 2; i < MODEL_GUARDS; i++)
-		unite(s, task_number(x, model_guard(1)), task_number(x, model_guard(i)));
+		check_family_unite(s, task_number(x, model_guard(1)),
+				   task_number(x, model_guard(i)));
 	for (size_t i = 0; i < x->log->n_ends; i++)
 		if (x->log->ends[i].task)
 			unite_links(s, task_number(x, x->log->ends[i].id),
@@ -164,7 +165,7 @@ static void count_ids(struct split *s)
 		uint32_t id = tally_find(&s->ids, x->calls[i]->rq->request_id);
 
 		s->uses[id]++;
-		s->untold[id] |= !about(s, x->calls[i]);
+		s->untold[id] |= !call_about(s, x->calls[i]);
 	}
 }
 

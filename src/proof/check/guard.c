@@ -11,9 +11,9 @@ struct closure {
 	int64_t expires_at; /* store time */
 };
 
-static bool happened(const struct history_call *c)
+static bool check_guard_happened(const struct history_call *c)
 {
-	return accepted(c) || unanswered(c);
+	return call_accepted(c) || call_unanswered(c);
 }
 
 static bool is_of(const struct history_call *c, struct str id)
@@ -27,7 +27,7 @@ static bool check_guard_opens(const struct history_call *c, const struct closure
 {
 	const struct request *rq = c->rq;
 
-	if (!happened(c) || (!unanswered(c) && before(c, x->by)))
+	if (!check_guard_happened(c) || (!call_unanswered(c) && call_before(c, x->by)))
 		return false;
 	if (rq->op == OP_LOCK_CLEANUP)
 		return HAS(x->by->rq, pid);
@@ -42,7 +42,7 @@ static bool check_guard_closes(const struct history_call *c, struct closure *out
 	bool emergency = c->rq->op == OP_EMERGENCY_ON || c->rq->op == OP_PAUSE;
 
 	*out = (struct closure){ c, model_about(c->rq), c->answered, HISTORY_NEVER, INT64_MAX };
-	if (!accepted(c) || !model_is_guard(out->id))
+	if (!call_accepted(c) || !model_is_guard(out->id))
 		return false;
 	if (!emergency && c->ans->lock)
 		out->expires_at = c->ans->lock->expires_at;
@@ -50,7 +50,7 @@ static bool check_guard_closes(const struct history_call *c, struct closure *out
 }
 
 /* A lock of a task that was acquired after `at`. Not every history says when that was; a new lease shows it. */
-static bool acquired(const struct task *t, const struct grant *lock, int64_t at)
+static bool check_guard_acquired(const struct task *t, const struct grant *lock, int64_t at)
 {
 	if (!t || !lock)
 		return false;
@@ -64,8 +64,8 @@ static bool past_pause(const struct closure *by, const struct history_call *c)
 
 	if (ans->repeated || resumes || model_is_guard(c->rq->id) || c->rq->op == OP_HEARTBEAT)
 		return false;
-	return acquired(ans->task, ans->lock, by->by->ans->now) ||
-	       acquired(ans->next, ans->next_lock, by->by->ans->now);
+	return check_guard_acquired(ans->task, ans->lock, by->by->ans->now) ||
+	       check_guard_acquired(ans->next, ans->next_lock, by->by->ans->now);
 }
 
 static bool kept_out(const struct checking *x, const struct closure *by,
@@ -87,7 +87,7 @@ static void check_closure(struct checking *x, struct closure *by)
 	for (size_t i = 0; i < x->log->n_calls && x->calls[i]->sent < by->until; i++) {
 		const struct history_call *c = x->calls[i];
 
-		if (c->sent <= by->from || c->answered >= by->until || !accepted(c) ||
+		if (c->sent <= by->from || c->answered >= by->until || !call_accepted(c) ||
 		    !kept_out(x, by, c))
 			continue;
 		check_add(x, CHECK_CLOSED, c->rq->id,

@@ -30,7 +30,7 @@ struct split {
 };
 
 /* Is the call about all tasks? */
-static inline bool sweeps(const struct request *rq)
+static inline bool call_sweeps(const struct request *rq)
 {
 	return rq->op == OP_LOCK_CLEANUP || (rq->op == OP_ARCHIVE && !HAS(rq, id));
 }

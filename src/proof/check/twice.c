@@ -19,7 +19,7 @@ static bool starts_work(const struct request *rq)
 /* The request id identifies a change; acquisitions are identified by their token. */
 static struct str name_by_id(const struct history_call *c)
 {
-	bool counts = accepted(c) && !(op_flags(c->rq->op) & OP_READS) && !starts_work(c->rq);
+	bool counts = call_accepted(c) && !(op_flags(c->rq->op) & OP_READS) && !starts_work(c->rq);
 
 	return counts ? c->rq->request_id : STR("");
 }
@@ -32,7 +32,7 @@ static const struct task *check_twice_taken(const struct history_call *c)
 /* Only calls that select a task: others name it. */
 static struct str name_by_token(const struct history_call *c)
 {
-	return accepted(c) && check_twice_taken(c) ? c->rq->new_token : STR("");
+	return call_accepted(c) && check_twice_taken(c) ? c->rq->new_token : STR("");
 }
 
 static struct chains chain_up(struct checking *x,

@@ -2,8 +2,8 @@
  * members: tables of the objects in a history line, used for both writing and reading. A member
  * without a value is not written. On reading, a key that is not in the table is an error.
  */
-#ifndef PROOF_HISTORY_MEMBERS_H
-#define PROOF_HISTORY_MEMBERS_H
+#ifndef PROOF_HISTORY_HISTORY_MEMBERS_H
+#define PROOF_HISTORY_HISTORY_MEMBERS_H
 
 #include <jansson.h>
 

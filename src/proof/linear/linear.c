@@ -22,7 +22,7 @@ static bool linear_step(struct search *s, const struct move *mv, struct buf *why
 	s->steps += 1 + s->size / 2048;
 	memcpy(s->try, s->m, s->size);
 	model_step(s->world, s->try, c, mv->now, mv->choice, &want);
-	if (must(p))
+	if (linear_must(p))
 		return model_agrees(s->world, s->try, c, &want, p->ans, why);
 	/* a call that changes nothing need not be tried: it might as well not have happened */
 	return want.code != -1 && memcmp(s->try, s->m, s->size) != 0;
@@ -60,7 +60,7 @@ static void note_dead_end(struct search *s)
 
 /* Tries the moves from `pick` on, the calls that must happen first, then the spares. true: one
  * fits. */
-static bool advance(struct search *s, size_t pick, bool spares)
+static bool linear_advance(struct search *s, size_t pick, bool spares)
 {
 	for (;; pick = 0, spares = true) {
 		moves_list(s, spares);
@@ -82,7 +82,7 @@ static enum linear linear_search(struct search *s)
 
 		if (s->steps >= s->limit)
 			return LINEAR_UNDECIDED;
-		if (advance(s, pick, spares)) {
+		if (linear_advance(s, pick, spares)) {
 			pick = 0;
 			spares = false;
 			continue;

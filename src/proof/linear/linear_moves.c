@@ -38,7 +38,7 @@ static bool linear_moves_selects(const struct request *rq)
 }
 
 /* How many tasks can this selecting call send to Needs Help? */
-static uint32_t worn(const struct search *s, uint32_t part, int64_t now)
+static uint32_t linear_moves_worn(const struct search *s, uint32_t part, int64_t now)
 {
 	int64_t max = s->f->policy->max_abandoned;
 
@@ -80,7 +80,7 @@ void moves_list_musts(struct search *s)
 		if (mv.choice.took || mv.choice.paused ||
 		    !linear_moves_selects(part_of(s, mv.part)->rq))
 			continue;
-		for (uint32_t swept = worn(s, mv.part, mv.now); swept; swept--)
+		for (uint32_t swept = linear_moves_worn(s, mv.part, mv.now); swept; swept--)
 			add_move(s, mv.part, (struct model_choice){ .swept = swept }, mv.now);
 	}
 }
@@ -204,7 +204,7 @@ static void spare_moves(struct search *s, uint32_t i, int64_t now)
 	for (uint32_t t = 1; !spare && t < s->m->n_tasks; t++)
 		if (model_task(s->m, t)->status && has_room(s, t))
 			add_spare(s, i, (struct model_choice){ .took = t }, now);
-	for (uint32_t n = worn(s, i, now); n; n--)
+	for (uint32_t n = linear_moves_worn(s, i, now); n; n--)
 		add_spare(s, i, (struct model_choice){ .swept = n }, now);
 }
 

@@ -2,8 +2,8 @@
  * linear_part: declarations that the files of the search share. setup.c prepares the search,
  * moves.c lists the calls that may come next, path.c makes a step and undoes it, linear.c searches.
  */
-#ifndef PROOF_LINEAR_PART_H
-#define PROOF_LINEAR_PART_H
+#ifndef PROOF_LINEAR_LINEAR_PRIVATE_H
+#define PROOF_LINEAR_LINEAR_PRIVATE_H
 
 #include "proof/linear/linear.h"
 #include "proof/model/model.h"

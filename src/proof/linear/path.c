@@ -116,7 +116,7 @@ static void unlink_part(struct search *s, uint32_t i)
 {
 	s->is_done[i] = true;
 	s->done_hash ^= s->salt[i];
-	if (!must(part_of(s, i)))
+	if (!linear_must(part_of(s, i)))
 		return;
 	s->next[s->prev[i]] = s->next[i];
 	s->prev[s->next[i]] = s->prev[i];
@@ -127,7 +127,7 @@ static void relink_part(struct search *s, uint32_t i)
 {
 	s->is_done[i] = false;
 	s->done_hash ^= s->salt[i];
-	if (!must(part_of(s, i)))
+	if (!linear_must(part_of(s, i)))
 		return;
 	s->next[s->prev[i]] = i;
 	s->prev[s->next[i]] = i;

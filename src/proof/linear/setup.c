@@ -188,7 +188,7 @@ static void find_needs(struct search *s)
 	for (uint32_t i = 0; i < s->f->n_parts; i++) {
 		const struct part *p = part_of(s, i);
 
-		if (must(p) && s->seen[i])
+		if (linear_must(p) && s->seen[i])
 			s->needs[n++] = (struct need){ p->ans->task->version - makes_version(p), i,
 						       s->seen[i] };
 	}
@@ -238,7 +238,7 @@ static void link_parts(struct search *s)
 	uint32_t n = (uint32_t)s->f->n_parts, last = n;
 
 	for (uint32_t i = 0; i < n; i++) {
-		if (!must(part_of(s, i))) {
+		if (!linear_must(part_of(s, i))) {
 			s->spares[s->n_spares++] = i;
 			continue;
 		}

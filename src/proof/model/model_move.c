@@ -18,7 +18,7 @@ bool step_ran_out(const struct step *s, const struct model_task *t)
 	return t->lock.holder && !model_live(t, s->now);
 }
 
-static bool protected(const struct step *s, const struct model_task *t)
+static bool model_move_protected(const struct step *s, const struct model_task *t)
 {
 	bool left_by_block = t->status == BLOCKED && !t->lock.manual;
 
@@ -30,12 +30,12 @@ enum result step_in_the_way(const struct step *s, const struct model_task *t)
 {
 	if (s->rq->explicit && !step_own(s, t))
 		return LOST_LOCK;
-	return protected(s, t) && !s->rq->force ? CONFLICT : SUCCESS;
+	return model_move_protected(s, t) && !s->rq->force ? CONFLICT : SUCCESS;
 }
 
 bool step_overrides(const struct step *s, const struct model_task *t)
 {
-	return s->rq->force && protected(s, t);
+	return s->rq->force && model_move_protected(s, t);
 }
 
 void step_override(const struct step *s, struct model_task *t)
@@ -129,7 +129,7 @@ static enum result refuse_paused(const struct step *s)
 	return CONFLICT;
 }
 
-static bool claimable(const struct model_task *t)
+static bool model_move_claimable(const struct model_task *t)
 {
 	return t->status == READY || t->status == IN_PROGRESS || t->status == FAILED;
 }
@@ -161,7 +161,7 @@ static enum result claim_again(const struct step *s, struct model_task *t)
 		s->want->repeated = 1;
 		return SUCCESS;
 	}
-	if (!claimable(t))
+	if (!model_move_claimable(t))
 		return MISCONFIGURED;
 	t->lock.manual = 0;
 	model_move_begin(s, t);
@@ -176,7 +176,7 @@ enum result step_claim(const struct step *s, struct model_task *t)
 		return claim_again(s, t);
 	if (resume && may_resume(s, t) != SUCCESS)
 		return may_resume(s, t);
-	if (!claimable(t))
+	if (!model_move_claimable(t))
 		return MISCONFIGURED;
 	if (model_live(t, s->now))
 		return CONFLICT;

@@ -1,6 +1,6 @@
 /* model_part: declarations that the model's files share. */
-#ifndef PROOF_MODEL_PART_H
-#define PROOF_MODEL_PART_H
+#ifndef PROOF_MODEL_MODEL_PRIVATE_H
+#define PROOF_MODEL_MODEL_PRIVATE_H
 
 #include <stdlib.h>
 

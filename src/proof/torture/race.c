@@ -87,7 +87,7 @@ void race_drain(struct agent *ag)
 /* --- claims --------------------------------------------------------------------------------------- */
 
 /* Only the winner can release the lock, and it does so only after all others have lost. */
-static void play(struct agent *ag, int round)
+static void torture_race_play(struct agent *ag, int round)
 {
 	struct request rq = agent_request(ag, OP_CLAIM, 0);
 	struct answer ans;
@@ -110,7 +110,7 @@ void race_claims(struct agent *ag)
 {
 	for (int64_t round = 0; round < ag->plan->rounds; round++) {
 		board_meet(ag->board, &ag->board->start);
-		play(ag, (int)round);
+		torture_race_play(ag, (int)round);
 		arena_free(&ag->arena);
 	}
 }

@@ -92,7 +92,8 @@ static void learn_guard(struct mind *m, const struct request *rq, const struct a
 		m->closed[0] = '\0';
 }
 
-static void learn(struct agent *ag, const struct request *rq, const struct answer *ans)
+static void torture_agent_learn(struct agent *ag, const struct request *rq,
+				const struct answer *ans)
 {
 	bool done = ans->code == SUCCESS && !ans->repeated;
 
@@ -203,7 +204,7 @@ static void agent_send(struct agent *ag, const struct request *rq, struct answer
 	queue_call(ag->queue, rq, ans, &ag->arena);
 	torture_agent_count(ag, ans, torture_agent_micros() - start, m->stops != stops);
 	scratch_record(ag->history, call, ans);
-	learn(ag, rq, ans);
+	torture_agent_learn(ag, rq, ans);
 	note_failure(ag, rq, ans);
 	if (!(op_flags(rq->op) & OP_READS))
 		m->pending = torture_agent_unknown(ans);
@@ -263,7 +264,7 @@ static bool torture_agent_again(struct agent *ag, struct request *rq)
 }
 
 /* Real agents work between calls: pauses at random. */
-static void think(struct agent *ag)
+static void torture_agent_think(struct agent *ag)
 {
 	struct timespec t = { 0, 0 };
 
@@ -293,7 +294,7 @@ static void torture_agent_mix(struct agent *ag)
 			mix_choose(ag, &rq);
 		agent_send(ag, &rq, &ans);
 		arena_free(&ag->arena);
-		think(ag);
+		torture_agent_think(ag);
 	}
 }
 
@@ -301,7 +302,7 @@ static void torture_agent_mix(struct agent *ag)
 
 /* The store's URI with injected faults: some answers get lost, after the change was made or not.
  * The agent cannot tell which. */
-static struct str faulty(struct agent *ag, int life, struct arena *a)
+static struct str torture_agent_faulty(struct agent *ag, int life, struct arena *a)
 {
 	const struct torture_plan *p = ag->plan;
 	long long n = p->lost, seed = (long long)(p->seed % 1000000) * 1000 + ag->me + life * 7;
@@ -327,7 +328,7 @@ static bool open_all(struct agent *ag, struct str queue, int life, const char *p
 	struct answer ans = { 0 };
 	int r;
 
-	config.uri = faulty(ag, life, a);
+	config.uri = torture_agent_faulty(ag, life, a);
 	config.opt.who = arena_printf(a, "torture agent %.*s, pid %ld", STRF(ag->name),
 				      (long)getpid());
 	config.opt.wall = skewed_wall;
@@ -358,9 +359,9 @@ int agent_live(const struct torture_plan *plan, struct board *board, struct str 
 
 	if (!open_all(&ag, queue, life, part, &a))
 		return 1;
-	if (plan->way == TORTURE_DRAIN)
+	if (plan->mode == TORTURE_DRAIN)
 		race_drain(&ag);
-	else if (plan->way == TORTURE_CLAIMS)
+	else if (plan->mode == TORTURE_CLAIMS)
 		race_claims(&ag);
 	else
 		torture_agent_mix(&ag);

@@ -198,7 +198,8 @@ static bool skew_one(struct driver *d)
 }
 
 /* Strikes until the number is in proportion to the time that has passed. */
-static void strike(struct driver *d, int64_t all, int64_t *done, bool (*one)(struct driver *))
+static void torture_driver_strike(struct driver *d, int64_t all, int64_t *done,
+				  bool (*one)(struct driver *))
 {
 	int64_t span = d->plan->ms ? d->plan->ms : 1;
 	int64_t due = d->figures.ms >= span ? all : all * d->figures.ms / span;
@@ -207,14 +208,14 @@ static void strike(struct driver *d, int64_t all, int64_t *done, bool (*one)(str
 		++*done;
 }
 
-static void disturb(struct driver *d)
+static void torture_driver_disturb(struct driver *d)
 {
 	struct torture_figures *f = &d->figures;
 
 	continue_some(d, false);
-	strike(d, d->plan->kills, &f->kills, kill_one);
-	strike(d, d->plan->stops, &f->stops, stop_one);
-	strike(d, d->plan->skews, &f->skews, skew_one);
+	torture_driver_strike(d, d->plan->kills, &f->kills, kill_one);
+	torture_driver_strike(d, d->plan->stops, &f->stops, stop_one);
+	torture_driver_strike(d, d->plan->skews, &f->skews, skew_one);
 }
 
 /* --- the run --------------------------------------------------------------------------------------- */
@@ -231,7 +232,7 @@ static bool time_is_up(struct driver *d)
 {
 	const struct torture_plan *p = d->plan;
 
-	if (p->way != TORTURE_MIX)
+	if (p->mode != TORTURE_MIX)
 		return false;
 	if (p->calls && d->board->calls >= p->calls)
 		return true;
@@ -243,7 +244,7 @@ static void torture_driver_show(struct driver *d, const char *doing)
 	const struct torture_plan *p = d->plan;
 
 	board_count(d->board, &d->figures);
-	d->figures.left_ms = p->way != TORTURE_MIX ? -1 : p->ms - d->figures.ms;
+	d->figures.left_ms = p->mode != TORTURE_MIX ? -1 : p->ms - d->figures.ms;
 	if (p->progress)
 		p->progress(p->ctx, &d->figures, doing);
 }
@@ -269,7 +270,7 @@ static void torture_driver_work(struct driver *d)
 		keep_clock(d);
 		if (crew_interrupted() || d->board->seen || time_is_up(d))
 			break;
-		disturb(d);
+		torture_driver_disturb(d);
 		if (d->figures.ms - shown >= CREW_PROGRESS_MS) {
 			shown = d->figures.ms;
 			torture_driver_show(d, "working");
@@ -281,7 +282,7 @@ static void torture_driver_work(struct driver *d)
 
 /* Collects the troubles of agents that could not report them: they were killed while they waited
  * for each other. */
-static void look_for_trouble(struct driver *d)
+static void find_trouble(struct driver *d)
 {
 	const struct board *b = d->board;
 	const char *why = "";
@@ -308,7 +309,7 @@ static void look_for_trouble(struct driver *d)
  * finish. */
 static void end_all(struct driver *d)
 {
-	int64_t patience = d->plan->way == TORTURE_CLAIMS ? 0 : d->plan->timeout_ms + LAST_CALL_MS;
+	int64_t patience = d->plan->mode == TORTURE_CLAIMS ? 0 : d->plan->timeout_ms + LAST_CALL_MS;
 	int64_t end = os_boot_ms() + patience;
 
 	d->board->stop = true;
@@ -336,7 +337,7 @@ void driver_run(struct driver *d)
 		torture_driver_spawn(d, i);
 	torture_driver_work(d);
 	end_all(d);
-	look_for_trouble(d);
+	find_trouble(d);
 	crew_release();
 	d->interrupted = crew_interrupted();
 	torture_driver_show(d, "checking");

@@ -217,7 +217,7 @@ static size_t torture_load_gather(struct load *l)
 	return n;
 }
 
-static int64_t percentile(const uint32_t *sorted, size_t n, size_t percent)
+static int64_t torture_load_percentile(const uint32_t *sorted, size_t n, size_t percent)
 {
 	return n ? sorted[(n * percent + 99) / 100 - 1] : 0;
 }
@@ -232,10 +232,10 @@ static void add_up(struct load *l)
 		sum += l->waits[i];
 	r->calls = (int64_t)n;
 	r->mean_us = n ? sum / (int64_t)n : 0;
-	r->p50_us = percentile(l->waits, n, 50);
-	r->p95_us = percentile(l->waits, n, 95);
-	r->p99_us = percentile(l->waits, n, 99);
-	r->longest_us = percentile(l->waits, n, 100);
+	r->p50_us = torture_load_percentile(l->waits, n, 50);
+	r->p95_us = torture_load_percentile(l->waits, n, 95);
+	r->p99_us = torture_load_percentile(l->waits, n, 99);
+	r->longest_us = torture_load_percentile(l->waits, n, 100);
 	for (int64_t i = 0; i < l->plan->agents; i++) {
 		const struct worker *w = &l->workers[i];
 
@@ -300,7 +300,7 @@ static bool share_memory(struct load *l)
 	return true;
 }
 
-static enum result run_and_look(struct load *l, struct answer *ans)
+static enum result run_and_check(struct load *l, struct answer *ans)
 {
 	struct queue_config config = scratch_config(l->plan, l->queue);
 	struct answer removal = { 0 };
@@ -333,7 +333,7 @@ enum result load_run(const struct torture_plan *plan, struct load_report *out, s
 		return answer_fail(ans, API_ERROR, STR("cannot get shared memory"),
 				   STR("fewer processes or operations need less"));
 	}
-	code = run_and_look(&l, ans);
+	code = run_and_check(&l, ans);
 	munmap(l.stop, l.size);
 	return code;
 }

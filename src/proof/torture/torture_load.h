@@ -6,8 +6,8 @@
  * It takes a torture's plan and uses agents (the number of processes), calls (for each process),
  * uri, timeout and progress.
  */
-#ifndef PROOF_TORTURE_LOAD_H
-#define PROOF_TORTURE_LOAD_H
+#ifndef PROOF_TORTURE_TORTURE_LOAD_H
+#define PROOF_TORTURE_TORTURE_LOAD_H
 
 #include "proof/proof.h"
 

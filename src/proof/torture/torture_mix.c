@@ -81,7 +81,7 @@ static enum op torture_mix_choose(struct agent *ag, const struct choice *from)
 	return from->op;
 }
 
-static bool chance(struct agent *ag, uint32_t percent)
+static bool torture_mix_chance(struct agent *ag, uint32_t percent)
 {
 	return agent_roll(ag, 100) < percent;
 }
@@ -96,7 +96,7 @@ static struct str torture_mix_relative(struct agent *ag, int task)
 	return board_id(ag->board, &ag->arena, other < board_tasks(ag->board) ? other : task);
 }
 
-static struct strs relatives(struct agent *ag, int task)
+static struct strs torture_mix_relatives(struct agent *ag, int task)
 {
 	struct strs out = { 0 };
 
@@ -107,11 +107,11 @@ static struct strs relatives(struct agent *ag, int task)
 
 static void give_rank(struct agent *ag, struct request *rq)
 {
-	if (chance(ag, 50))
+	if (torture_mix_chance(ag, 50))
 		GIVE(rq, priority, agent_roll(ag, 5));
-	if (chance(ag, 30))
+	if (torture_mix_chance(ag, 30))
 		GIVE(rq, class_rank, EXPEDITE + agent_roll(ag, 4));
-	if (chance(ag, 10))
+	if (torture_mix_chance(ag, 10))
 		GIVE(rq, delay, 50 + agent_roll(ag, 600));
 }
 
@@ -119,31 +119,33 @@ static void give_create(struct agent *ag, struct request *rq, int task)
 {
 	GIVE(rq, title, rq->id.n ? rq->id : STR("made"));
 	give_rank(ag, rq);
-	if (chance(ag, 25))
+	if (torture_mix_chance(ag, 25))
 		GIVE(rq, parent, torture_mix_relative(ag, task));
-	if (chance(ag, 25))
-		GIVE(rq, depends, relatives(ag, task));
-	if (chance(ag, 10))
+	if (torture_mix_chance(ag, 25))
+		GIVE(rq, depends, torture_mix_relatives(ag, task));
+	if (torture_mix_chance(ag, 10))
 		GIVE(rq, status, BACKLOG);
-	if (chance(ag, 30))
+	if (torture_mix_chance(ag, 30))
 		GIVE(rq, if_absent, 1);
 }
 
 static void give_update(struct agent *ag, struct request *rq, int task)
 {
 	GIVE(rq, priority, agent_roll(ag, 5));
-	if (chance(ag, 50))
-		GIVE(rq, status, chance(ag, 70) ? READY : BACKLOG);
-	if (chance(ag, 15))
-		GIVE(rq, parent, chance(ag, 50) ? STR("") : torture_mix_relative(ag, task));
-	if (chance(ag, 15))
+	if (torture_mix_chance(ag, 50))
+		GIVE(rq, status, torture_mix_chance(ag, 70) ? READY : BACKLOG);
+	if (torture_mix_chance(ag, 15))
+		GIVE(rq, parent,
+		     torture_mix_chance(ag, 50) ? STR("") : torture_mix_relative(ag, task));
+	if (torture_mix_chance(ag, 15))
 		give_rank(ag, rq);
 }
 
 static void give_status(struct agent *ag, struct request *rq)
 {
 	GIVE(rq, status,
-	     chance(ag, 40) ? IN_PROGRESS : BACKLOG + agent_roll(ag, STATUS_END - BACKLOG));
+	     torture_mix_chance(ag, 40) ? IN_PROGRESS
+					: BACKLOG + agent_roll(ag, STATUS_END - BACKLOG));
 	GIVE(rq, reason, STR("so"));
 	GIVE(rq, unblock_action, STR("wait"));
 }
@@ -180,19 +182,19 @@ static void give_words(struct agent *ag, struct request *rq, int task)
 		break;
 	case OP_DEPEND:
 	case OP_UNDEPEND:
-		GIVE(rq, depends, relatives(ag, task));
+		GIVE(rq, depends, torture_mix_relatives(ag, task));
 		break;
 	case OP_DONE:
-		if (chance(ag, 40))
+		if (torture_mix_chance(ag, 40))
 			GIVE(rq, claim_next, 1);
 		break;
 	case OP_REMOVE:
 		GIVE(rq, reason, STR("removed by torture"));
-		if (!rq->explicit && chance(ag, 40))
+		if (!rq->explicit && torture_mix_chance(ag, 40))
 			GIVE(rq, force, 1);
 		break;
 	case OP_ARCHIVE:
-		if (chance(ag, 30))
+		if (torture_mix_chance(ag, 30))
 			GIVE(rq, older_than, agent_roll(ag, 500));
 		break;
 	case OP_LIST:
@@ -223,8 +225,8 @@ static void give_lease(struct agent *ag, struct request *rq)
 
 	if (torture_mix_acquires(rq)) {
 		GIVE(rq, new_token, token_make(&ag->arena));
-		GIVE(rq, ttl, least + agent_roll(ag, chance(ag, 80) ? 400 : 1800));
-	} else if (rq->op == OP_HEARTBEAT && chance(ag, 80)) {
+		GIVE(rq, ttl, least + agent_roll(ag, torture_mix_chance(ag, 80) ? 400 : 1800));
+	} else if (rq->op == OP_HEARTBEAT && torture_mix_chance(ag, 80)) {
 		GIVE(rq, ttl, least + agent_roll(ag, 800));
 	}
 }
@@ -240,12 +242,12 @@ static const struct hold *old_hold(struct agent *ag)
 
 static void give_token(struct agent *ag, struct request *rq, const struct hold *h)
 {
-	if (!h && chance(ag, 10))
+	if (!h && torture_mix_chance(ag, 10))
 		h = old_hold(ag);
 	if (!h || !(op_flags(rq->op) & (OP_HELD | OP_TAKES)) || rq->op == OP_TAKE)
 		return;
 	GIVE(rq, token, arena_str(&ag->arena, str_c(h->token)));
-	if (!rq->force && chance(ag, 50))
+	if (!rq->force && torture_mix_chance(ag, 50))
 		GIVE(rq, explicit, 1);
 }
 
@@ -253,20 +255,21 @@ static void give_identity(struct agent *ag, struct request *rq)
 {
 	uint32_t other = agent_roll(ag, (uint32_t)ag->board->agents);
 
-	if (chance(ag, 3))
+	if (torture_mix_chance(ag, 3))
 		GIVE(rq, agent, arena_printf(&ag->arena, "a%u", other));
 	if (!(op_flags(rq->op) & OP_READS) && !(torture_mix_acquires(rq) && rq->op != OP_DONE) &&
-	    (chance(ag, 25) || scratch_may_double(ag->plan, rq->op)))
+	    (torture_mix_chance(ag, 25) || scratch_may_double(ag->plan, rq->op)))
 		GIVE(rq, request_id, token_make(&ag->arena));
 }
 
 /* --- choosing -------------------------------------------------------------------------------------- */
 
-static struct request compose(struct agent *ag, enum op op, int task, const struct hold *h)
+static struct request torture_mix_compose(struct agent *ag, enum op op, int task,
+					  const struct hold *h)
 {
-	bool makes = op == OP_CREATE && ag->board->made < MADE / 2 && chance(ag, 20);
+	bool makes = op == OP_CREATE && ag->board->made < MADE / 2 && torture_mix_chance(ag, 20);
 	bool about_task = op_flags(op) & OP_TASK || (op == OP_CREATE && !makes) || op == OP_LOG ||
-			  (op == OP_ARCHIVE && chance(ag, 75));
+			  (op == OP_ARCHIVE && torture_mix_chance(ag, 75));
 	struct request rq = agent_request(ag, op, about_task ? task : -1);
 
 	give_words(ag, &rq, task);
@@ -284,7 +287,8 @@ static int some_task(struct agent *ag)
 	uint64_t turn = (uint64_t)ag->board->calls / HOT + ag->plan->seed;
 	uint32_t tasks = (uint32_t)board_tasks(ag->board);
 
-	return (int)(chance(ag, 50) ? seeded_below(&turn, tasks) : agent_roll(ag, tasks));
+	return (int)(torture_mix_chance(ag, 50) ? seeded_below(&turn, tasks)
+						: agent_roll(ag, tasks));
 }
 
 /* --- locks of the whole queue ---------------------------------------------------------------------- */
@@ -341,20 +345,21 @@ static bool choose_whole(struct agent *ag, struct request *rq)
 void mix_choose(struct agent *ag, struct request *rq)
 {
 	int task = some_task(ag);
-	const struct hold *h = chance(ag, 85) ? agent_hold(ag) : old_hold(ag);
+	const struct hold *h = torture_mix_chance(ag, 85) ? agent_hold(ag) : old_hold(ag);
 	uint32_t roll = agent_roll(ag, 100);
 
 	if (choose_whole(ag, rq))
 		return;
 	if (h && roll < 50)
-		*rq = compose(ag, torture_mix_choose(ag, holders), h->task, h);
+		*rq = torture_mix_compose(ag, torture_mix_choose(ag, holders), h->task, h);
 	else if (roll < 66)
-		*rq = compose(ag, torture_mix_choose(ag, seekers), task, NULL);
+		*rq = torture_mix_compose(ag, torture_mix_choose(ag, seekers), task, NULL);
 	else if (roll < 90)
-		*rq = compose(ag, torture_mix_choose(ag, movers[ag->board->spots[task].status]),
-			      task, NULL);
+		*rq = torture_mix_compose(
+			ag, torture_mix_choose(ag, movers[ag->board->spots[task].status]), task,
+			NULL);
 	else if (roll < 95)
-		*rq = compose(ag, torture_mix_choose(ag, anything), task, NULL);
+		*rq = torture_mix_compose(ag, torture_mix_choose(ag, anything), task, NULL);
 	else
-		*rq = compose(ag, torture_mix_choose(ag, readers), task, NULL);
+		*rq = torture_mix_compose(ag, torture_mix_choose(ag, readers), task, NULL);
 }

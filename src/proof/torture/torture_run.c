@@ -79,7 +79,7 @@ static void add_fault(struct torture_report *out, struct str text, struct arena 
 }
 
 /* Collects the faults that are visible without the checker. */
-static void look_around(const struct driver *d, struct torture_report *out)
+static void check_neighbours(const struct driver *d, struct torture_report *out)
 {
 	const struct torture_plan *p = d->plan;
 
@@ -87,7 +87,7 @@ static void look_around(const struct driver *d, struct torture_report *out)
 		add_fault(out, STR("two locks on a task had the same fence"), d->arena);
 	if (d->interrupted || d->store_failed)
 		return;
-	if (p->way == TORTURE_DRAIN && out->figures.done != p->tasks)
+	if (p->mode == TORTURE_DRAIN && out->figures.done != p->tasks)
 		add_fault(out,
 			  arena_printf(d->arena, "%lld completions of %lld tasks",
 				       (long long)out->figures.done, (long long)p->tasks),
@@ -147,7 +147,7 @@ static enum result torture_make_verdict(struct driver *d, struct torture_report 
 
 	if (!path)
 		path = fs_join(d->arena, str_c(d->folder), STR("history.jsonl"));
-	look_around(d, out);
+	check_neighbours(d, out);
 	code = torture_merge(d, path, ans);
 	if (code == SUCCESS)
 		code = torture_check(path, &out->verdict, ans, d->arena);
@@ -181,8 +181,8 @@ static enum result run_all(struct driver *d, struct torture_report *out, struct 
 }
 
 /* Checks the history even if the store failed: an earlier broken promise matters more. */
-static enum result judge_despite(struct driver *d, struct torture_report *out, struct answer *ans,
-				 enum result code)
+static enum result decide_despite(struct driver *d, struct torture_report *out, struct answer *ans,
+				  enum result code)
 {
 	struct answer verdict = { 0 };
 
@@ -196,7 +196,7 @@ static enum result judge_despite(struct driver *d, struct torture_report *out, s
 }
 
 /* Removes the queue first in every case, so that nothing of the run stays in the user's store. */
-static enum result run_and_judge(struct driver *d, struct torture_report *out, struct answer *ans)
+static enum result run_and_check(struct driver *d, struct torture_report *out, struct answer *ans)
 {
 	struct answer removal = { 0 };
 	enum result code = run_all(d, out, ans);
@@ -208,7 +208,7 @@ static enum result run_and_judge(struct driver *d, struct torture_report *out, s
 		code = no_file(d->folder, r, ans, d->arena);
 	if (code == SUCCESS)
 		return torture_make_verdict(d, out, ans);
-	return d->store_failed ? judge_despite(d, out, ans, code) : code;
+	return d->store_failed ? decide_despite(d, out, ans, code) : code;
 }
 
 enum result torture_run(const struct torture_plan *plan, struct torture_report *out,
@@ -230,7 +230,7 @@ enum result torture_run(const struct torture_plan *plan, struct torture_report *
 		const char *part = driver_part(&d, "driver");
 
 		r = history_open(&d.history, part, NULL);
-		code = r ? no_file(part, r, ans, a) : run_and_judge(&d, out, ans);
+		code = r ? no_file(part, r, ans, a) : run_and_check(&d, out, ans);
 		remove_parts(&d);
 		(void)rmdir(d.folder); /* fails if the history stays in it */
 	}

@@ -17,7 +17,7 @@ struct policy scratch_policy(const struct torture_plan *plan)
 		return plan->served;
 	p.lease_min = SCRATCH_LEASE_MIN;
 	p.lease = p.lock_ttl = 1000;
-	p.max_abandoned = plan->way == TORTURE_MIX ? 3 : 0;
+	p.max_abandoned = plan->mode == TORTURE_MIX ? 3 : 0;
 	return p;
 }
 
@@ -270,7 +270,7 @@ static enum result read_log(struct queue *q, struct torture_report *report, stru
 	return SUCCESS;
 }
 
-struct exam {
+struct examination {
 	struct torture_report *report;
 	struct arena *arena;
 };
@@ -278,7 +278,7 @@ struct exam {
 static void on_finding(void *ctx, enum check_level level, const char *what, struct str text,
 		       struct str fix)
 {
-	struct exam *x = ctx;
+	struct examination *x = ctx;
 
 	(void)fix;
 	if (level == CHECK_BAD)
@@ -302,7 +302,7 @@ enum result scratch_read(const struct torture_plan *plan, const struct board *b,
 	if (code == SUCCESS)
 		code = read_log(q, report, ans, &scratch);
 	if (code == SUCCESS)
-		code = queue_check(q, on_finding, &(struct exam){ report, a }, ans, a);
+		code = queue_check(q, on_finding, &(struct examination){ report, a }, ans, a);
 	ans->message = arena_str(a, ans->message);
 	ans->hint = arena_str(a, ans->hint);
 	arena_free(&scratch);

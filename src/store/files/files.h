@@ -125,7 +125,7 @@ struct files {
 	bool changing;        /* during a change; `now` counts */
 	int64_t now;
 	int depth;       /* of nested scans */
-	int64_t looked;  /* mtime of DIR at the last look */
+	int64_t checked; /* mtime of DIR at the last look */
 	int64_t folder;  /* mtime of DIR at which this handle knows its whole content; 0: none */
 	int64_t applied; /* in a change: number of the last change whose files are all written */
 	bool unsynced;   /* a sync of the state has failed since the last snapshot */
@@ -285,10 +285,10 @@ int files_stat(int dir, const char *name, struct stat *st);
 int files_read_found(struct files *s, struct found *f, struct arena *a);
 /* Reads the state and, as far as needed, the folder; then the view is up to date. `all`: reads the folder
  * even if it seems unchanged. */
-int files_look(struct files *s, bool all);
+int files_find_changes(struct files *s, bool all);
 /* Looks at the files of one record. *changed: the record has changed. 1: the state has moved on; only
  * within a scan, where the view stays as it is. */
-int files_look_at(struct files *s, struct str key, bool *changed);
+int files_check_file(struct files *s, struct str key, bool *changed);
 #define FILES_UNSYNCED (-2)
 /* The mtime of the folder after the last change, and the number of the last change whose files are all
  * written: -1: unknown, FILES_UNSYNCED: a sync failed. */

@@ -314,7 +314,7 @@ static int remove_old(struct files *s, const struct ent *old, enum proof proof)
 	return unlinkat(dir, name, 0) && errno != ENOENT ? -errno : 0;
 }
 
-static int worse(int a, int b)
+static int files_apply_worse(int a, int b)
 {
 	return a < 0 || b < 0 ? (a < 0 ? a : b) : a | b;
 }
@@ -325,7 +325,7 @@ int files_apply(struct files *s, struct ent *e, const struct ent *was)
 
 	for (; r >= 0 && was; was = was->found ? was->was : NULL)
 		if (was->kind != FILE_NONE && !was->dropped && !same_place(was, e))
-			r = worse(r, remove_old(s, was, WHOLE));
+			r = files_apply_worse(r, remove_old(s, was, WHOLE));
 	return r;
 }
 
@@ -402,7 +402,8 @@ static int remove_others(struct files *s, const struct ent *e, bool rebooted)
 					     .archived = archived };
 
 			if (!same_place(&other, e))
-				r = worse(r, remove_old(s, &other, proof_of(&other, e, rebooted)));
+				r = files_apply_worse(
+					r, remove_old(s, &other, proof_of(&other, e, rebooted)));
 		}
 	}
 	return r;
@@ -424,8 +425,8 @@ static int settle_one(struct files *s, struct ent *e, size_t number, bool reboot
 			r = write_again(s, e, &old, number, rebooted);
 	}
 	if (r >= 0 && old.kind != FILE_NONE && !same_place(&old, e))
-		r = worse(r, remove_old(s, &old, rebooted ? EMPTY : WHOLE));
-	return r < 0 ? r : worse(r, remove_others(s, e, rebooted));
+		r = files_apply_worse(r, remove_old(s, &old, rebooted ? EMPTY : WHOLE));
+	return r < 0 ? r : files_apply_worse(r, remove_others(s, e, rebooted));
 }
 
 /* Does the lock have a second name in .pawl, as one of an uncommitted change has? */

@@ -101,7 +101,7 @@ static int files_change_begin(struct files *s, bool again)
 	rc = files_change_compact(s, rebooted);
 	if (rc == 0 && settled && !s->unsynced)
 		files_write_note(s, 0, s->applied);
-	return rc ? rc : files_look(s, again);
+	return rc ? rc : files_find_changes(s, again);
 }
 
 /* --- the set of writes -------------------------------------------------------------------------- */
@@ -167,7 +167,7 @@ static struct replaced files_change_replaced(const struct ent *was)
 	return (struct replaced){ was->stamp, was->kind, was->archived };
 }
 
-static int stage(struct set *w, const struct edit_item *it)
+static int files_change_stage(struct set *w, const struct edit_item *it)
 {
 	struct view *v = &w->s->view;
 	struct ent *old = files_find(v, it->rec.key), e = { .key = it->rec.key };
@@ -215,7 +215,7 @@ static int run_edits(struct set *w, struct change *changes, size_t n)
 		if (rc != 0)
 			continue;
 		for (const struct edit_item *it = e.items; rc == 0 && it; it = it->next)
-			rc = stage(w, it);
+			rc = files_change_stage(w, it);
 		for (const struct edit_entry *l = e.entries; l; l = l->next)
 			files_log_add(&w->log, &l->entry);
 		if (e.entries) {
@@ -398,7 +398,7 @@ static int files_change_commit(struct set *w)
 	int64_t mark;
 	int rc;
 
-	expect_folder(w, s->looked);
+	expect_folder(w, s->checked);
 	rc = files_change_collect(w);
 	if (rc == 0)
 		rc = prepare_all(w);

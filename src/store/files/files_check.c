@@ -90,7 +90,7 @@ static void tell_file(struct check *c, const struct found *f, enum check_level l
 		fix);
 }
 
-static struct str look_fix(struct check *c, const struct found *f)
+static struct str propose_fix(struct check *c, const struct found *f)
 {
 	struct str path = arena_printf(&c->a, "%s/%s%s", c->s->path, f->archived ? "archive/" : "",
 				       f->name);
@@ -179,7 +179,7 @@ static bool check_bad(struct check *c, struct others *o, const struct found *f)
 	tell_file(c, f,
 		  later.n || (!f->stamp.size && f->stamp.ino && f->kind == FILE_LOCK) ? CHECK_NOTE
 										      : CHECK_BAD,
-		  f->bad, later.n ? later : look_fix(c, f));
+		  f->bad, later.n ? later : propose_fix(c, f));
 	return true;
 }
 
@@ -189,7 +189,7 @@ static bool check_file(struct check *c, struct others *o, const struct found *f,
 	if (f->bad)
 		return check_bad(c, o, f);
 	if (f->form.odd)
-		tell_file(c, f, CHECK_NOTE, f->form.odd, look_fix(c, f));
+		tell_file(c, f, CHECK_NOTE, f->form.odd, propose_fix(c, f));
 	return check_twin(c, f, next) || f->form.odd;
 }
 
@@ -244,7 +244,7 @@ static void check_state(struct check *c)
 int files_check(struct store *base, check_fn *fn, void *ctx)
 {
 	struct check c = { .s = files_of(base), .fn = fn, .ctx = ctx };
-	int rc = files_look(c.s, true);
+	int rc = files_find_changes(c.s, true);
 
 	if (rc < 0)
 		return rc;

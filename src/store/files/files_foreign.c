@@ -226,7 +226,7 @@ static int known_task(struct sense *x, const struct found *found, size_t n)
 }
 
 /* The fence of a removed task. */
-static int64_t buried_fence(struct sense *x)
+static int64_t deleted_fence(struct sense *x)
 {
 	struct str id = x->f->key;
 	const struct ent *gone;
@@ -241,7 +241,7 @@ static int64_t buried_fence(struct sense *x)
 static void keep_fence(struct sense *x, const struct task *old)
 {
 	bool anew = x->t.lock.holder.n && !str_eq(x->t.lock.token, old->lock.token);
-	int64_t least = old->fence ? old->fence : buried_fence(x);
+	int64_t least = old->fence ? old->fence : deleted_fence(x);
 
 	if (x->t.fence < least + anew)
 		x->t.fence = least + anew;
@@ -312,7 +312,7 @@ static const struct ent *from_file(struct files *s, const struct ent *known, con
 
 /* If another program removes a lock, it gives up the task, but pawl keeps the task's data. If any other
  * file is gone, the task was removed. So was a task that only existed as a foreign lock. */
-static const struct ent *vanished(struct files *s, const struct ent *known)
+static const struct ent *files_foreign_vanished(struct files *s, const struct ent *known)
 {
 	struct sense x = { .s = s, .known = known };
 	struct ent *e;
@@ -348,7 +348,7 @@ static bool is_as_known(const struct ent *known, const struct found *f)
 }
 
 /* A file that counts comes before one that does not; then the greater weight wins. */
-static bool outweighs(const struct found *f, const struct found *other)
+static bool files_foreign_outweighs(const struct found *f, const struct found *other)
 {
 	if (!other || !f->bad != !other->bad)
 		return !other || !f->bad;
@@ -359,7 +359,7 @@ static const struct ent *from_best(struct files *s, const struct ent *known, con
 				   struct found *found, size_t n)
 {
 	if (!f)
-		return vanished(s, known);
+		return files_foreign_vanished(s, known);
 	if (is_as_known(known, f))
 		return known;
 	if (f->bad && known && known->kind == FILE_LOCK && f->kind == FILE_LOCK) {
@@ -385,7 +385,7 @@ const struct ent *files_understand(struct files *s, const struct ent *known, str
 		if (other && !known)
 			return bad_ent(s, known, &found[i],
 				       "the name of another file differs only in case");
-		if (!other && outweighs(&found[i], f))
+		if (!other && files_foreign_outweighs(&found[i], f))
 			f = &found[i];
 		occupied |= found[i].bad && found[i].kind == FILE_LOCK && !found[i].archived;
 	}

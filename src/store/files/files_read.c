@@ -77,7 +77,7 @@ static int files_read_enter(struct files *s, bool all)
 	if (s->changing || s->depth)
 		return 0;
 	settle_anchor(s); /* the look converts scripts' times by it */
-	rc = files_look(s, all);
+	rc = files_find_changes(s, all);
 	if (rc == 0)
 		settle_anchor(s);
 	return rc;
@@ -122,7 +122,7 @@ static int try_get(struct files *s, struct str key, struct record *out, struct a
 	const struct ent *e;
 	struct record r;
 	bool changed;
-	int rc = files_look_at(s, key, &changed);
+	int rc = files_check_file(s, key, &changed);
 
 	if (rc < 0)
 		return rc;
@@ -191,7 +191,8 @@ static bool find_after(struct view *v, const struct query *q, const struct ent *
 	return *after && !(*after)->dropped;
 }
 
-static bool comes(const struct query *q, const struct ent *e, const struct ent *after, int64_t now)
+static bool files_read_comes(const struct query *q, const struct ent *e, const struct ent *after,
+			     int64_t now)
 {
 	return files_read_wanted(q, e, now) && (!after || query_cmp(q, &e->ix, &after->ix) > 0);
 }
@@ -203,7 +204,7 @@ static void fill_heap(struct heap *h, struct view *v, const struct ent *after, i
 	for (size_t i = 0; i < v->n; i++) {
 		struct ent scratch;
 
-		if (comes(h->q, files_peek(v, i, &scratch), after, now))
+		if (files_read_comes(h->q, files_peek(v, i, &scratch), after, now))
 			h->v[h->n++] = files_at(v, i);
 	}
 	heap_order(h);
@@ -220,7 +221,8 @@ static struct ent *find_first(struct view *v, const struct query *q, const struc
 	for (size_t i = 0; i < v->n; i++) {
 		const struct ent *e = files_peek(v, i, &scratch[use]);
 
-		if (!comes(q, e, after, now) || (best && query_cmp(q, &e->ix, &best->ix) >= 0))
+		if (!files_read_comes(q, e, after, now) ||
+		    (best && query_cmp(q, &e->ix, &best->ix) >= 0))
 			continue;
 		best = e;
 		at = i;
@@ -309,7 +311,7 @@ static int send_first(struct scan *x, struct ent **last)
 	if (!*last)
 		return 1;
 	if (files_read_checks(x->q))
-		rc = files_look_at(x->s, (*last)->key, &changed);
+		rc = files_check_file(x->s, (*last)->key, &changed);
 	if (rc < 0)
 		return rc;
 	return changed ? AGAIN : files_read_send(x, *last);
@@ -318,7 +320,7 @@ static int send_first(struct scan *x, struct ent **last)
 static int send_next(struct scan *x, const struct ent *e)
 {
 	bool changed = false;
-	int rc = files_read_checks(x->q) ? files_look_at(x->s, e->key, &changed) : 0;
+	int rc = files_read_checks(x->q) ? files_check_file(x->s, e->key, &changed) : 0;
 
 	if (rc < 0)
 		return rc;

@@ -158,7 +158,8 @@ static size_t clear_group(struct looking *l, const struct ent *known, struct fou
 
 /* After a new boot, files may be lost. Does one of these files show that the record's own file existed, or
  * that another program changed it afterwards? */
-static bool tells(const struct looking *l, const struct ent *known, const struct found *f, size_t n)
+static bool files_scan_tells(const struct looking *l, const struct ent *known,
+			     const struct found *f, size_t n)
 {
 	for (size_t i = 0; l->rebooted && i < n; i++)
 		if (!f[i].bad &&
@@ -177,7 +178,7 @@ static void files_scan_decide(struct looking *l, struct str key, const struct en
 	n = read_group(l, f, n);
 	if (l->rc)
 		return;
-	if (known && known->rev > l->applied && known->fresh && !tells(l, known, f, n))
+	if (known && known->rev > l->applied && known->fresh && !files_scan_tells(l, known, f, n))
 		return; /* its files are not written yet */
 	if (l->s->changing)
 		n = clear_group(l, known, f, n);
@@ -186,7 +187,7 @@ static void files_scan_decide(struct looking *l, struct str key, const struct en
 	l->first = o;
 }
 
-static void judge_names(struct looking *l, const struct ent *e)
+static void decide_names(struct looking *l, const struct ent *e)
 {
 	struct list names = { .a = &l->a };
 
@@ -278,7 +279,7 @@ static void files_scan_compare(struct looking *l, struct found *f, size_t n)
 
 		if (c < 0) {
 			if (has_file(e) && !e->dropped && (l->archive || !e->archived))
-				judge_names(l, files_at(v, i));
+				decide_names(l, files_at(v, i));
 			i++;
 			continue;
 		}
@@ -302,7 +303,7 @@ static void check_locks(struct looking *l)
 		if (!e && files_raw_kind(v->v[i].raw) == FILE_LOCK)
 			e = files_at(v, i);
 		if (e && e->kind == FILE_LOCK && !e->dropped && !files_untouched(l->s, e))
-			judge_names(l, e);
+			decide_names(l, e);
 	}
 }
 
@@ -316,7 +317,7 @@ int64_t files_folder_time(struct files *s)
 enum { FOLDER_LOW = 0, FOLDER_HIGH = 1, APPLIED = 2 };
 
 /* Seals the note: one number checks the other two, so a note that was read during a write is ignored. */
-static uint32_t sealed(const uint32_t notes[GATE_NOTES], int64_t seq)
+static uint32_t files_scan_sealed(const uint32_t notes[GATE_NOTES], int64_t seq)
 {
 	return (uint32_t)seq ^ notes[FOLDER_LOW] ^ notes[FOLDER_HIGH];
 }
@@ -331,10 +332,10 @@ void files_read_note(struct files *s, int64_t *folder, int64_t *applied)
 		s->note = openat(s->own, "gate", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (s->note < 0 || !gate_peek(s->note, notes))
 		return;
-	if (sealed(notes, FILES_UNSYNCED) == notes[APPLIED])
+	if (files_scan_sealed(notes, FILES_UNSYNCED) == notes[APPLIED])
 		*applied = FILES_UNSYNCED;
 	for (int64_t seq = s->view.seq; seq >= 0 && seq > s->view.seq - 8; seq--)
-		if (sealed(notes, seq) == notes[APPLIED]) {
+		if (files_scan_sealed(notes, seq) == notes[APPLIED]) {
 			*folder = (int64_t)((uint64_t)notes[FOLDER_HIGH] << 32 | notes[FOLDER_LOW]);
 			*applied = seq;
 			return;
@@ -345,7 +346,7 @@ void files_write_note(struct files *s, int64_t folder, int64_t applied)
 {
 	uint32_t notes[GATE_NOTES] = { (uint32_t)folder, (uint32_t)((uint64_t)folder >> 32) };
 
-	notes[APPLIED] = sealed(notes, applied);
+	notes[APPLIED] = files_scan_sealed(notes, applied);
 	gate_announce(&s->gate, notes);
 }
 
@@ -378,7 +379,7 @@ static void check_archive(struct files *s)
 	s->archive = -1;
 }
 
-static int look_once(struct files *s, bool all, bool *again)
+static int check_once(struct files *s, bool all, bool *again)
 {
 	struct looking l = { .s = s, .archive = all };
 	int64_t folder, now = files_folder_time(s);
@@ -389,7 +390,7 @@ static int look_once(struct files *s, bool all, bool *again)
 
 	read_applied(&l, &folder);
 	check_archive(s);
-	s->looked = now;
+	s->checked = now;
 	if (!all && now && (now == folder || now == s->folder)) {
 		check_locks(&l);
 	} else {
@@ -413,7 +414,7 @@ static int look_once(struct files *s, bool all, bool *again)
 	return rc;
 }
 
-int files_look(struct files *s, bool all)
+int files_find_changes(struct files *s, bool all)
 {
 	bool again = true;
 	int rc = 0;
@@ -426,7 +427,7 @@ int files_look(struct files *s, bool all)
 					  "to make a new one: pawl init",
 					  "another process has removed the queue in %s", s->path);
 		if (rc == 0)
-			rc = look_once(s, all, &again);
+			rc = check_once(s, all, &again);
 	}
 	return rc; /* if the state changes all the time, the committed records count */
 }
@@ -461,7 +462,7 @@ static bool has_unseen_file(struct files *s, const struct ent *e, struct str key
 	return false;
 }
 
-int files_look_at(struct files *s, struct str key, bool *changed)
+int files_check_file(struct files *s, struct str key, bool *changed)
 {
 	const struct ent *e = files_find(&s->view, key);
 	struct looking l = { .s = s, .archive = true };
@@ -471,7 +472,7 @@ int files_look_at(struct files *s, struct str key, bool *changed)
 
 	*changed = false;
 	if (unseen && !s->changing && !s->depth)
-		return files_look(s, true);
+		return files_find_changes(s, true);
 	if (!e || e->dropped || e->kind == FILE_NONE || e->rewrite || e->rev > s->view.seq ||
 	    (!unseen && files_untouched(s, e)))
 		return 0;
@@ -480,7 +481,7 @@ int files_look_at(struct files *s, struct str key, bool *changed)
 	if (rc < 0 || *changed)
 		return rc;
 	read_applied(&l, &folder);
-	judge_names(&l, e);
+	decide_names(&l, e);
 	if (l.rc) {
 		rc = l.rc;
 	} else if (s->depth && !s->changing && files_moved_on(s)) {

@@ -227,7 +227,7 @@ static int make_state(struct files *s)
 	return rc;
 }
 
-static int attach(struct files *s, struct str dir, struct str below)
+static int files_attach(struct files *s, struct str dir, struct str below)
 {
 	int rc = open_folders(s, dir, below);
 
@@ -283,7 +283,7 @@ static int files_open(struct store **out, const struct uri *uri, const struct st
 	json_must_allocate();
 	rc = localclock_usable(env);
 	if (rc == 0)
-		rc = attach(s, uri->path, below);
+		rc = files_attach(s, uri->path, below);
 	arena_free(&a);
 	if (rc < 0) {
 		files_close(&s->base);
@@ -408,7 +408,7 @@ int files_discard(struct store *base)
 		rc = files_lock(s);
 	if (rc < 0)
 		return rc;
-	rc = files_look(s, true);
+	rc = files_find_changes(s, true);
 	if (rc == 0)
 		rc = files_append_end(s);
 	if (rc == 0)

@@ -61,9 +61,9 @@ static void check_queue(struct report *r)
 				   store_word(&r->a, str_c(r->s->remote)).p));
 	if (!bad)
 		r->fn(r->ctx, CHECK_OK, "records", STR("every record can be read"), STR(""));
-	if (v->n_owed)
+	if (v->n_pending)
 		r->fn(r->ctx, CHECK_NOTE, "changes",
-		      arena_printf(&r->a, "%zu refs belong to an interrupted change", v->n_owed),
+		      arena_printf(&r->a, "%zu refs belong to an interrupted change", v->n_pending),
 		      STR("the next change finishes it"));
 	else
 		r->fn(r->ctx, CHECK_OK, "changes", STR("every change is complete"), STR(""));
@@ -92,7 +92,7 @@ int git_check(struct store *base, check_fn *fn, void *ctx)
 	int rc;
 
 	git_memo_doubt(r.s);
-	rc = git_look(r.s);
+	rc = git_refresh(r.s);
 	if (rc > 0)
 		rc = git_absent(r.s);
 	if (rc == 0)

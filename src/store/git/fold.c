@@ -6,7 +6,7 @@
  */
 #include "store/git/git.h"
 
-#define FOLD_MAX 64 /* tasks in one change */
+#define COMPACT_MAX 64 /* tasks in one change */
 
 static bool git_compact_idle(struct git *s, const struct git_head *h)
 {
@@ -16,9 +16,9 @@ static bool git_compact_idle(struct git *s, const struct git_head *h)
 }
 
 /* A process hung this task on the base, but did not remove the ref. */
-static bool is_hung(const struct git_view *v, const struct git_head *h)
+static bool is_appended(const struct git_view *v, const struct git_head *h)
 {
-	return h->linked == v->look && git_oid_equal(&h->link, &h->oid);
+	return h->linked == v->refresh && git_oid_equal(&h->link, &h->oid);
 }
 
 static bool git_compact_taken(struct strs keys, struct str key)
@@ -26,25 +26,25 @@ static bool git_compact_taken(struct strs keys, struct str key)
 	return strs_have(keys, key);
 }
 
-void git_fold_plan(struct git *s, struct strs busy, struct git_fold *out, struct arena *a)
+void git_compact_plan(struct git *s, struct strs busy, struct git_compact *out, struct arena *a)
 {
 	const struct git_view *v = &s->view;
 
-	*out = (struct git_fold){ 0 };
+	*out = (struct git_compact){ 0 };
 	if (v->n_refs < s->refs_wanted)
 		return;
-	out->v = arena_array(a, const struct git_head *, FOLD_MAX);
-	for (size_t i = 0; i < v->n && out->n < FOLD_MAX; i++) {
+	out->v = arena_array(a, const struct git_head *, COMPACT_MAX);
+	for (size_t i = 0; i < v->n && out->n < COMPACT_MAX; i++) {
 		const struct git_head *h = v->heads[i];
 
 		if (!h->on_base && !h->bad && !git_compact_taken(busy, h->key) &&
-		    (is_hung(v, h) || git_compact_idle(s, h)))
+		    (is_appended(v, h) || git_compact_idle(s, h)))
 			out->v[out->n++] = h;
 	}
 }
 
 /* A ref that cannot be removed now is removed by a later change. */
-void git_fold_finish(struct git *s, const struct git_fold *f, struct arena *a)
+void git_compact_finish(struct git *s, const struct git_compact *f, struct arena *a)
 {
 	struct git_move *moves = arena_array(a, struct git_move, f->n);
 

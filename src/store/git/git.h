@@ -92,7 +92,7 @@ struct git_layout {
 	const char *name;
 	bool strangers; /* commits of other programs may lie between pawl's */
 	/* Reads the refs that have changed. 0, or 1 if there is no queue. */
-	int (*look)(struct git *s);
+	int (*refresh)(struct git *s);
 	/* The same before a change; it also finishes interrupted changes. */
 	int (*ready)(struct git *s);
 	/* 0, 1 if another writer was faster, or a fault. */
@@ -131,9 +131,9 @@ struct git_state {
 	int64_t stamp; /* of the change: greater than any stamp that its author had seen */
 	struct record rec;
 	bool has_rec;
-	bool older;       /* pawl 0.1 wrote its record */
-	struct str clock; /* the clock that the lease is measured by */
-	struct str lead;  /* the first ref of this change; empty: this ref is the first */
+	bool older;        /* pawl 0.1 wrote its record */
+	struct str clock;  /* the clock that the lease is measured by */
+	struct str leader; /* the first ref of this change; empty: this ref is the first */
 	struct git_move *moves;
 	size_t n_moves; /* the moves of the change's other refs */
 	struct git_line *lines;
@@ -157,7 +157,7 @@ struct git_head {
 	/* the written counts of open dependencies, canceled ones and sub-tasks */
 	int64_t counts[3];
 	/* the first ref of its last change; empty if this is the first or the only one */
-	struct str lead;
+	struct str leader;
 	struct git_moves moves; /* if this is the first ref: the moves of the others */
 	int64_t stamp;
 	struct str clock;      /* the clock that the lease is measured by */
@@ -176,10 +176,10 @@ struct git_view {
 	git_oid base, base_tree;
 	int64_t base_stamp;
 	struct git_moves base_moves;
-	struct git_move *owed; /* moves that an interrupted change still owes */
-	size_t n_owed, owed_room;
+	struct git_move *pending_moves; /* moves that an interrupted change still owes */
+	size_t n_pending, pending_room;
 	int64_t stamp; /* the greatest stamp seen */
-	unsigned look;
+	unsigned refresh;
 	struct arena arena; /* keys and similar; grows with every key ever seen */
 };
 
@@ -270,7 +270,7 @@ int git_fail(struct git *s, int fault, const char *what);
 struct git_draft {
 	const struct record *rec; /* NULL: none */
 	int64_t stamp;
-	struct str nonce, lead, clock;
+	struct str nonce, leader, clock;
 	const struct git_move *moves;
 	size_t n_moves;
 	const struct git_line *lines;
@@ -311,7 +311,7 @@ bool git_memo_sure(struct git *s, struct strs keys);
 void git_memo_doubt(struct git *s);
 void git_memo_forget(struct git *s);
 /* A look begins: other processes may have appended entries. */
-void git_memo_look(struct git *s);
+void git_memo_check(struct git *s);
 /* Adds a commit that this change wrote, for the processes that follow. */
 void git_memo_note(struct git *s, const git_oid *oid);
 void git_memo_save(struct git *s);
@@ -341,7 +341,7 @@ int git_base_change(struct git *s, const git_oid *from, const struct git_link *l
 /* --- the view ----------------------------------------------------------------------------------- */
 
 /* Reads the refs that have changed. 0, or 1 if there is no queue. */
-int git_look(struct git *s);
+int git_refresh(struct git *s);
 struct git_head *git_head(const struct git_view *v, struct str key);
 struct git_head *git_head_make(struct git_view *v, struct str key);
 /* Forgets the records that the last look did not see. */
@@ -355,7 +355,7 @@ int git_count(struct store *s, const struct query *q, int64_t *n);
 int git_tally(struct store *s, int64_t *counts);
 int git_entries(struct store *s, const struct entry_query *q, entry_fn *fn, void *ctx);
 int git_absent(struct git *s);
-int git_refs_look(struct git *s);
+int git_refs_read(struct git *s);
 
 /* --- changing ----------------------------------------------------------------------------------- */
 
@@ -364,15 +364,15 @@ int git_begin_queue(struct git *s);
 int git_discard(struct store *s);
 
 /* Tasks that move to the base and lose their refs; the heads belong to the view. */
-struct git_fold {
+struct git_compact {
 	const struct git_head **v;
 	size_t n;
 };
 
 /* Chooses idle tasks if there are too many refs, except the busy ones. */
-void git_fold_plan(struct git *s, struct strs busy, struct git_fold *out, struct arena *a);
+void git_compact_plan(struct git *s, struct strs busy, struct git_compact *out, struct arena *a);
 /* Removes their refs, after the base names their commits. */
-void git_fold_finish(struct git *s, const struct git_fold *f, struct arena *a);
+void git_compact_finish(struct git *s, const struct git_compact *f, struct arena *a);
 
 /* --- places ------------------------------------------------------------------------------------- */
 
@@ -384,12 +384,12 @@ void git_path_close(struct git *s);
 int git_check(struct store *s, check_fn *fn, void *ctx);
 /* Locks of refs that a dead process left behind (git/stale.c). */
 void git_stale_check(struct git *s, check_fn *fn, void *ctx);
-int git_mend_blocks(struct store *s, enum mend_step step, const struct mend_sink *sink);
+int git_repair_blocks(struct store *s, enum repair_step step, const struct repair_sink *sink);
 int git_queues(struct store *s, name_fn *fn, void *ctx);
 int git_wire_open(struct git *s);
 /* Takes the result of a look. If this clone is damaged, fetches the queue again and returns the result of
  * a new look. */
-int git_mend(struct git *s, int rc);
+int git_repair(struct git *s, int rc);
 
 /* --- time --------------------------------------------------------------------------------------- */
 

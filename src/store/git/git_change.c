@@ -206,7 +206,7 @@ int git_begin_queue(struct git *s)
 		return rc;
 	rc = 1;
 	for (int i = 0; rc > 0 && i < GIT_TRIES; i++) {
-		rc = git_look(s);
+		rc = git_refresh(s);
 		if (rc > 0)
 			rc = s->layout->make(s);
 	}

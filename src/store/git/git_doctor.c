@@ -56,8 +56,8 @@ static bool is_below(struct str path, struct str dir)
 }
 
 /* Does the link lead to the file, or for a process that could own a lock, into the repository? */
-static bool link_leads(int dir, const char *name, const struct process *p, const char *file,
-		       const char *repo)
+static bool link_points(int dir, const char *name, const struct process *p, const char *file,
+			const char *repo)
 {
 	char to[PATH_BYTES];
 	ssize_t n = readlinkat(dir, name, to, sizeof(to));
@@ -81,9 +81,9 @@ static bool process_uses(int proc, const struct process *p, const char *file, co
 
 	/* it is another user's, unless it has ended meanwhile */
 	uses = hidden && process_read(proc, p->pid, &now);
-	uses |= link_leads(proc, cwd, p, NULL, repo);
+	uses |= link_points(proc, cwd, p, NULL, repo);
 	while (!uses && d && (e = readdir(d)))
-		uses = e->d_name[0] != '.' && link_leads(dirfd(d), e->d_name, p, file, repo);
+		uses = e->d_name[0] != '.' && link_points(dirfd(d), e->d_name, p, file, repo);
 	if (d)
 		closedir(d);
 	else if (fd >= 0)
@@ -120,7 +120,7 @@ struct stale {
 	struct git *s;
 	check_fn *fn; /* NULL: repair */
 	void *ctx;
-	const struct mend_sink *sink;
+	const struct repair_sink *sink;
 	struct arena a;
 	bool far; /* a process of another machine may hold a lock */
 	size_t n;
@@ -129,7 +129,7 @@ struct stale {
 
 static int save_lock(struct stale *x, int dir, const char *name, const char *path)
 {
-	struct mend_part part = { "content", STR("") };
+	struct repair_part part = { "content", STR("") };
 	int fd = beneath_open(dir, name, O_RDONLY, 0), r;
 
 	if (fd < 0)
@@ -144,15 +144,15 @@ static int save_lock(struct stale *x, int dir, const char *name, const char *pat
 
 /* Removes the lock only if it is still the file that was judged. */
 static int remove_lock(struct stale *x, int dir, const char *name, const char *path,
-		       const struct stat *judged)
+		       const struct stat *decided)
 {
 	struct stat st;
 	int r = save_lock(x, dir, name, path);
 
 	if (r)
 		return r;
-	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) || st.st_ino != judged->st_ino ||
-	    st.st_mtim.tv_nsec != judged->st_mtim.tv_nsec || st.st_mtime != judged->st_mtime)
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) || st.st_ino != decided->st_ino ||
+	    st.st_mtim.tv_nsec != decided->st_mtim.tv_nsec || st.st_mtime != decided->st_mtime)
 		return 0;
 	return unlinkat(dir, name, 0) && errno != ENOENT ? -errno : 0;
 }
@@ -165,10 +165,11 @@ static void tell_lock(struct stale *x, const char *path, int64_t age, bool held)
 			   duration_text(&x->a, age * 1000).p),
 	      held ? arena_printf(&x->a, "if no git process uses the repository: rm %s",
 				  store_word(&x->a, str_c(path)).p)
-		   : STR(CHECK_MENDS "save and remove this lock, which no process here can hold"));
+		   : STR(CHECK_REPAIRS
+			 "save and remove this lock, which no process here can hold"));
 }
 
-static void look_at_lock(struct stale *x, int dir, const char *folder, const char *name)
+static void check_lock(struct stale *x, int dir, const char *folder, const char *name)
 {
 	const char *path = fs_join(&x->a, str_c(folder), str_c(name));
 	struct stat st;
@@ -188,7 +189,7 @@ static void look_at_lock(struct stale *x, int dir, const char *folder, const cha
 }
 
 /* `below`: a folder in the repository. A link in its place is not followed: the repository may come with a clone. */
-static void look_in(struct stale *x, const char *below, const char *only, int depth)
+static void search_in(struct stale *x, const char *below, const char *only, int depth)
 {
 	const char *folder = fs_join(&x->a, str_c(x->s->dir), str_c(below));
 	DIR *d = beneath_list(x->s->dir, below);
@@ -200,9 +201,9 @@ static void look_in(struct stale *x, const char *below, const char *only, int de
 		if (name.p[0] == '.' || (only && !str_is(name, only)))
 			continue;
 		if (str_ends(name, STR(".lock")))
-			look_at_lock(x, dirfd(d), folder, e->d_name);
+			check_lock(x, dirfd(d), folder, e->d_name);
 		else if (depth)
-			look_in(x, fs_join(&x->a, str_c(below), name), NULL, depth - 1);
+			search_in(x, fs_join(&x->a, str_c(below), name), NULL, depth - 1);
 	}
 	if (d)
 		closedir(d);
@@ -214,7 +215,7 @@ static struct stale stale_of(struct git *s)
 }
 
 /* On a branch, the locks of other branches belong to others. */
-static void look_at_all(struct stale *x)
+static void check_all(struct stale *x)
 {
 	struct str prefix = str_c(x->s->prefix);
 	const char *refs;
@@ -223,10 +224,10 @@ static void look_at_all(struct stale *x)
 		prefix.n--;
 	refs = arena_cstr(&x->a, prefix);
 	if (x->s->only)
-		look_in(x, refs, arena_printf(&x->a, "%s.lock", x->s->only).p, 0);
+		search_in(x, refs, arena_printf(&x->a, "%s.lock", x->s->only).p, 0);
 	else
-		look_in(x, refs, NULL, 1);
-	look_in(x, "", "packed-refs.lock", 0);
+		search_in(x, refs, NULL, 1);
+	search_in(x, "", "packed-refs.lock", 0);
 }
 
 void git_stale_check(struct git *s, check_fn *fn, void *ctx)
@@ -235,22 +236,22 @@ void git_stale_check(struct git *s, check_fn *fn, void *ctx)
 
 	x.fn = fn;
 	x.ctx = ctx;
-	look_at_all(&x);
+	check_all(&x);
 	if (!x.n)
 		fn(ctx, CHECK_OK, "locks", STR("no ref has a stale lock"), STR(""));
 	arena_free(&x.a);
 }
 
-int git_mend_blocks(struct store *base, enum mend_step step, const struct mend_sink *sink)
+int git_repair_blocks(struct store *base, enum repair_step step, const struct repair_sink *sink)
 {
 	struct git *s = git_of(base);
 	struct stale x;
 
-	if (step != MEND_BLOCKS || !s->dir)
+	if (step != REPAIR_BLOCKS || !s->dir)
 		return 0;
 	x = stale_of(s);
 	x.sink = sink;
-	look_at_all(&x);
+	check_all(&x);
 	arena_free(&x.a);
 	return x.failed ? store_fail(&base->env, STORE_IO, NULL,
 				     "a stale lock in %s cannot be removed: %s", s->remote,

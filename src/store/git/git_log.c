@@ -241,7 +241,7 @@ int git_entries(struct store *base, const struct entry_query *q, entry_fn *fn, v
 	if (q->after.n && !cursor_parse(q->after, &after))
 		return store_fail(&base->env, STORE_UNSUPPORTED, NULL,
 				  "'%.*s' is not a cursor of this queue", STRF(q->after));
-	rc = s->changing || s->depth ? 0 : git_look(s);
+	rc = s->changing || s->depth ? 0 : git_refresh(s);
 	if (rc)
 		return rc > 0 ? git_absent(s) : rc;
 	w.own = s->layout->roots(s, q->key, root_push, &w);

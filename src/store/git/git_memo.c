@@ -36,7 +36,7 @@ enum {
 	STAMP = 1,
 	TREE = 2,
 	CLOCK = 3,
-	LEAD = 4,
+	LEADER = 4,
 	MOVE = 5,
 	KEY = 6,
 	REV = 7,
@@ -93,8 +93,8 @@ void git_state_pack(struct buf *b, const struct git_state *st, struct arena *a)
 	pack_str(b, TREE, oid_str(&st->tree));
 	if (st->clock.n)
 		pack_str(b, CLOCK, st->clock);
-	if (st->lead.n)
-		pack_str(b, LEAD, st->lead);
+	if (st->leader.n)
+		pack_str(b, LEADER, st->leader);
 	for (size_t i = 0; i < st->n_moves; i++)
 		pack_move(b, &st->moves[i], a);
 	if (!st->has_rec)
@@ -124,10 +124,10 @@ static bool unpack_move(struct str value, struct git_state *out, struct arena *a
 	return true;
 }
 
-static void git_memo_add(struct strs *list, struct str s, struct arena *a)
+static void git_memo_add(struct strs *out, struct str s, struct arena *a)
 {
-	list->v = arena_grow(a, list->v, list->n, sizeof(s));
-	list->v[list->n++] = s;
+	out->v = arena_grow(a, out->v, out->n, sizeof(s));
+	out->v[out->n++] = s;
 }
 
 /* Takes a number or a text of the index, and skips fields of newer versions of pawl. */
@@ -157,8 +157,8 @@ static bool take_field(uint8_t tag, struct str value, struct git_state *out, str
 	case CLOCK:
 		out->clock = value;
 		return true;
-	case LEAD:
-		out->lead = value;
+	case LEADER:
+		out->leader = value;
 		return true;
 	case MOVE:
 		return unpack_move(value, out, a);
@@ -301,7 +301,7 @@ static void spot_close(struct spot p)
 		close(p.dir);
 }
 
-static void reset(struct git_memo *m)
+static void git_memo_reset(struct git_memo *m)
 {
 	if (m->fd >= 0)
 		close(m->fd);
@@ -352,7 +352,7 @@ static void read_file(struct git *s)
 	size_t from;
 
 	if (m->tried && is_replaced(m, p))
-		reset(m);
+		git_memo_reset(m);
 	if (!m->tried)
 		m->fd = open_file(p);
 	spot_close(p);
@@ -373,14 +373,14 @@ static void read_file(struct git *s)
 	m->whole = m->whole && index_from(m, from) == m->bytes.n;
 }
 
-void git_memo_look(struct git *s)
+void git_memo_check(struct git *s)
 {
 	s->memo.late = true;
 	s->memo.noted = 0;
 }
 
 /* Returns the packed state of the commit; empty: the memo does not have it. */
-static struct str recall(struct git *s, const git_oid *oid)
+static struct str git_memo_recall_body(struct git *s, const git_oid *oid)
 {
 	struct git_memo *m = &s->memo;
 	struct str packed = git_memo_find(m, oid);
@@ -446,7 +446,7 @@ static void git_memo_rewrite(struct git *s, struct spot p, struct arena *a)
 	if (!all.full && p.dir >= 0)
 		git_memo_replace(s, p, buf_str(&all), a);
 	buf_free(&all);
-	reset(m);
+	git_memo_reset(m);
 }
 
 void git_memo_save(struct git *s)
@@ -465,7 +465,7 @@ void git_memo_save(struct git *s)
 		git_memo_rewrite(s, p, &a);
 	} else if (may && !git_memo_append(p, buf_str(&m->fresh))) {
 		/* the process that removed the file may have found it damaged: write only new entries */
-		reset(m);
+		git_memo_reset(m);
 		git_memo_rewrite(s, p, &a);
 	}
 	spot_close(p);
@@ -498,7 +498,7 @@ static uint64_t sum_of(struct str packed)
 
 uint64_t git_memo_recall(struct git *s, const git_oid *oid, struct git_state *out, struct arena *a)
 {
-	struct str packed = recall(s, oid);
+	struct str packed = git_memo_recall_body(s, oid);
 
 	return packed.n && git_state_unpack(arena_str(a, packed), out, a) ? sum_of(packed) : 0;
 }
@@ -570,6 +570,6 @@ void git_memo_close(struct git *s)
 	struct git_memo *m = &s->memo;
 
 	git_memo_save(s);
-	reset(m);
+	git_memo_reset(m);
 	buf_free(&m->fresh);
 }

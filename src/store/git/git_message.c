@@ -160,8 +160,8 @@ static json_t *draft_json(const struct git_draft *d, struct arena *a)
 		json_array_append_new(log, line_json(l));
 	if (log)
 		json_object_set_new(o, "log", log);
-	if (d->lead.n)
-		json_object_set_new(o, "lead", bytes_json(d->lead));
+	if (d->leader.n)
+		json_object_set_new(o, "lead", bytes_json(d->leader));
 	if (d->n_moves)
 		json_object_set_new(o, "moves", moves_json(d, a));
 	return o;
@@ -268,13 +268,13 @@ static bool log_parse(const json_t *list, struct git_state *out, struct arena *a
 
 static bool state_parse(const json_t *o, struct git_state *out, struct arena *a)
 {
-	const json_t *rec = json_object_get(o, "record"), *lead = json_object_get(o, "lead"),
+	const json_t *rec = json_object_get(o, "record"), *leader = json_object_get(o, "lead"),
 		     *clock = json_object_get(o, "clock");
 
 	out->stamp = json_integer_value(json_object_get(o, "stamp"));
 	out->has_rec = rec != NULL;
 	return (!rec || git_record_parse(rec, &out->rec, &out->older, a)) &&
-	       (!lead || bytes_parse(lead, &out->lead, a)) &&
+	       (!leader || bytes_parse(leader, &out->leader, a)) &&
 	       (!clock || bytes_parse(clock, &out->clock, a)) &&
 	       moves_parse(json_object_get(o, "moves"), out, a) &&
 	       log_parse(json_object_get(o, "log"), out, a) && git_state_sane(out, a);

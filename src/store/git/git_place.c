@@ -123,7 +123,7 @@ static char *remote_url(const char *dir, struct str name, char **top, bool *skip
 }
 
 /* Applies the longest url.BASE.insteadOf of the user's settings; NULL: none matches. */
-static char *rewritten(const char *dir, struct str text)
+static char *git_place_rewritten(const char *dir, struct str text)
 {
 	bool skipped;
 	git_repository *repo = git_own_repository(dir, &skipped);
@@ -261,7 +261,7 @@ static int git_place_resolve(struct git *s, struct str text, struct arena *a)
 	if (str_starts(text, STR("//"))) /* git://host/path */
 		text = arena_printf(a, "git:%.*s", STRF(text));
 	if (is_url(text) || is_scp(text))
-		url = rewritten(dir, text);
+		url = git_place_rewritten(dir, text);
 	else
 		url = memchr(text.p, '/', text.n) ? NULL : remote_url(dir, text, &top, &skipped);
 	fault = url ? remote_fault(str_c(url)) : NULL;

@@ -111,7 +111,7 @@ static int open_queue(struct git *s)
 	git_clock_open(s);
 	if (s->base.env.mode == STORE_CREATE)
 		return git_begin_queue(s);
-	rc = was_there(s) ? 0 : git_look(s);
+	rc = was_there(s) ? 0 : git_refresh(s);
 	return rc > 0 ? git_absent(s) : rc;
 }
 
@@ -199,7 +199,7 @@ static struct store_counts *git_counts(struct store *base)
 	.scheme = "git", .open = git_open, .close = git_close, .now = git_now, .get = git_get, \
 	.scan = git_scan, .count = git_count, .tally = git_tally, .modify = git_modify,        \
 	.entries = git_entries, .snapshot = git_snapshot, .wake_fd = git_wake_fd,              \
-	.wake_clear = git_wake_clear, .check = git_check, .mend = git_mend_blocks,             \
+	.wake_clear = git_wake_clear, .check = git_check, .repair = git_repair_blocks,         \
 	.discard = git_discard, .counts = git_counts
 
 /* A branch store cannot list queues: it would have to fetch every branch to recognise them. */

@@ -40,7 +40,7 @@ struct git_head *git_head_make(struct git_view *v, struct str key)
 void git_view_clear(struct git_view *v)
 {
 	mem_queue_empty(&v->q);
-	v->n = v->n_refs = v->n_strange = v->n_owed = v->base_moves.n = 0;
+	v->n = v->n_refs = v->n_strange = v->n_pending = v->base_moves.n = 0;
 	v->base = v->base_tree = (git_oid){ 0 };
 	v->base_stamp = v->stamp = 0;
 }
@@ -49,7 +49,7 @@ void git_view_free(struct git_view *v)
 {
 	git_view_clear(v);
 	free(v->heads);
-	free(v->owed);
+	free(v->pending_moves);
 	arena_free(&v->arena);
 	*v = (struct git_view){ 0 };
 }
@@ -59,7 +59,7 @@ void git_view_prune(struct git_view *v)
 	size_t kept = 0;
 
 	for (size_t i = 0; i < v->n; i++) {
-		if (v->heads[i]->seen == v->look)
+		if (v->heads[i]->seen == v->refresh)
 			v->heads[kept++] = v->heads[i];
 		else
 			mem_queue_drop(&v->q, v->heads[i]->key);
@@ -69,12 +69,12 @@ void git_view_prune(struct git_view *v)
 
 /* --- the calls of the store interface ----------------------------------------------------------- */
 
-int git_look(struct git *s)
+int git_refresh(struct git *s)
 {
-	if (!git_oid_is_zero(&s->view.base) && !s->view.n_owed && s->transport->same &&
+	if (!git_oid_is_zero(&s->view.base) && !s->view.n_pending && s->transport->same &&
 	    s->transport->same(s) && (!s->layout->same || s->layout->same(s)))
 		return 0;
-	return git_mend(s, s->layout->look(s));
+	return git_repair(s, s->layout->refresh(s));
 }
 
 static int git_view_refresh(struct git *s)
@@ -83,7 +83,7 @@ static int git_view_refresh(struct git *s)
 
 	if (s->changing || s->depth)
 		return 0;
-	rc = git_look(s);
+	rc = git_refresh(s);
 	return rc > 0 ? git_absent(s) : rc;
 }
 

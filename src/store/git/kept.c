@@ -88,7 +88,7 @@ static int set_back(struct git *s, const git_oid *had, struct arena *a)
 
 /* Reads the kept tip before the branch, so the branch is never the older of the two. 1: the branch has
  * lost that tip. */
-static int look_once(struct git *s, git_oid *had, git_oid *out, struct arena *a)
+static int check_once(struct git *s, git_oid *had, git_oid *out, struct arena *a)
 {
 	int rc;
 
@@ -109,11 +109,11 @@ int git_branch_tip(struct git *s, git_oid *out)
 {
 	struct arena a = { 0 };
 	git_oid had;
-	int rc = look_once(s, &had, out, &a);
+	int rc = check_once(s, &had, out, &a);
 
 	for (int i = 0; rc > 0 && i < TRIES; i++) {
 		nanosleep(&(struct timespec){ 0, WAIT_NS }, NULL);
-		rc = look_once(s, &had, out, &a);
+		rc = check_once(s, &had, out, &a);
 	}
 	if (rc > 0)
 		rc = set_back(s, &had, &a);

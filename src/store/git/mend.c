@@ -82,7 +82,7 @@ static int fetch_anew(struct git *s)
 		for (size_t i = 0; i < seen.n; i++)
 			gone[i] = (struct git_move){ .name = seen.v[i].name, .old = seen.v[i].oid };
 		git_seen_note(s, gone, seen.n);
-		rc = s->layout->look(s);
+		rc = s->layout->refresh(s);
 	}
 	arena_free(&a);
 	return rc;
@@ -102,7 +102,7 @@ static int cannot_read(struct git *s, const git_oid *oid)
 	return rc;
 }
 
-int git_mend(struct git *s, int rc)
+int git_repair(struct git *s, int rc)
 {
 	git_oid oid;
 

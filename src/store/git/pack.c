@@ -48,7 +48,7 @@ static int copy_one(const git_oid *id, void *ctx)
 
 /* Writes each object as a loose file: a pack for every change would slow down all later reads. TOO_LARGE:
  * some object exceeds the limit. */
-static int scatter(struct git *s, const char *index)
+static int git_pack_scatter(struct git *s, const char *index)
 {
 	struct copy c = { .to = s->odb };
 	git_odb_backend *pack = NULL;
@@ -115,7 +115,7 @@ static int take_into(struct git *s, struct git_conn *c, const char *dir, struct 
 	if (rc == 0 && got.total_objects >= KEEP_PACKED)
 		return git_pack_keep(s, dir, name, a);
 	if (rc == 0 && got.total_objects)
-		rc = scatter(s, arena_printf(a, "%s/pack-%s.idx", dir, name).p);
+		rc = git_pack_scatter(s, arena_printf(a, "%s/pack-%s.idx", dir, name).p);
 	if (rc == TOO_LARGE)
 		return git_pack_keep(s, dir, name, a);
 	if (rc && name)

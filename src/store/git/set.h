@@ -28,10 +28,10 @@ struct git_set {
 	size_t n_moves;
 	struct git_link *links;
 	size_t n_links;
-	git_oid *hung; /* commits that the base must keep reachable */
-	size_t n_hung;
+	git_oid *appended_list; /* commits that the base must keep reachable */
+	size_t n_appended;
 	bool base_moves;
-	struct git_fold fold;
+	struct git_compact compact;
 	int64_t stamp;
 	struct str nonce;
 };

@@ -11,7 +11,7 @@
 
 #define POLITE_MS 10000
 
-static void turn_open(struct gate *g, struct str repository)
+static void turns_open(struct gate *g, struct str repository)
 {
 	struct arena a = { 0 };
 	const char *path = arena_cstr(&a, repository);
@@ -26,11 +26,11 @@ static void turn_open(struct gate *g, struct str repository)
 	arena_free(&a);
 }
 
-bool git_turn_take(struct gate *g, struct str repository, const struct store_env *env)
+bool git_turns_take(struct gate *g, struct str repository, const struct store_env *env)
 {
 	int64_t ms = env->opt.timeout_ms / 2 < POLITE_MS ? env->opt.timeout_ms / 2 : POLITE_MS;
 
 	if (g->fd < 0)
-		turn_open(g, repository);
+		turns_open(g, repository);
 	return g->fd >= 0 && gate_lock(g, ms, env->opt.who) == 0;
 }

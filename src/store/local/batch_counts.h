@@ -3,8 +3,8 @@
  * instruction. The file is never synced: a loss of power may set the counters back, and nothing depends on them. A
  * new file is all zeros.
  */
-#ifndef STORE_LOCAL_COUNTS_H
-#define STORE_LOCAL_COUNTS_H
+#ifndef STORE_LOCAL_BATCH_COUNTS_H
+#define STORE_LOCAL_BATCH_COUNTS_H
 
 #include <stdatomic.h>
 #include <stdint.h>

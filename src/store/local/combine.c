@@ -9,8 +9,8 @@
 #include "base/secret.h"
 #include "store/local/combine_file.h"
 
-#define NAP_SHORT 5 /* ms after which a waiting process checks whether the holder has died */
-#define NAP_LONG 40
+#define SLEEP_SHORT 5 /* ms after which a waiting process checks whether the holder has died */
+#define SLEEP_LONG 40
 #define LINE_MS \
 	15 /* after this time the owner of an unserved call waits in the kernel's queue, too */
 #define UNSERVED_MS 1000 /* after this time it does so in any case */
@@ -321,10 +321,10 @@ static bool joins_line(const struct tries *t, const struct gate *g, int64_t wait
 
 /* In line we do not see an answer, so at first we stay only briefly. But a process that leaves the line loses its place.
  * So later each stay is longer than the one before, and at last it is long enough for a turn. */
-static int64_t stay(const struct tries *t, int64_t waited)
+static int64_t combine_stay(const struct tries *t, int64_t waited)
 {
 	int64_t left = t->deadline - t->start - waited;
-	int64_t ms = combine_shorter(waited >= UNSERVED_MS ? waited : NAP_LONG, left);
+	int64_t ms = combine_shorter(waited >= UNSERVED_MS ? waited : SLEEP_LONG, left);
 
 	return waited < t->patience ? combine_shorter(ms, t->patience - waited) : ms;
 }
@@ -343,12 +343,12 @@ static int try_gate(struct gate *g, struct str who, const struct tries *t)
 			return r;
 	}
 	if (joins_line(t, g, waited))
-		return gate_lock(g, stay(t, waited), who);
+		return gate_lock(g, combine_stay(t, waited), who);
 	return gate_try(g, who);
 }
 
 /* false: a holder has taken the call. */
-static bool withdraw(struct combine *c)
+static bool combine_withdraw(struct combine *c)
 {
 	uint32_t w = atomic_load(&combine_own_head(c)->word);
 
@@ -382,7 +382,7 @@ enum combine_end combine_wait(struct combine *c, struct gate *g, struct str who,
 			   .deadline = deadline,
 			   .patience = c->patience,
 			   .served = gate_served(g) };
-	int64_t ms = NAP_SHORT;
+	int64_t ms = SLEEP_SHORT;
 	bool ours = true; /* it is our turn to try the gate */
 
 	for (;;) {
@@ -397,7 +397,7 @@ enum combine_end combine_wait(struct combine *c, struct gate *g, struct str who,
 			return give_up(c, out, a); /* the caller then gets the gate's error */
 		if (STATE(w) == SLOT_DONE || os_boot_ms() >= deadline)
 			return combine_result(c, out, a);
-		if (combine_impatient(&t) && withdraw(c))
+		if (combine_impatient(&t) && combine_withdraw(c))
 			return COMBINE_ALONE;
 		ours = STATE(w) == SLOT_NUDGED;
 		if (ours) {
@@ -406,7 +406,7 @@ enum combine_end combine_wait(struct combine *c, struct gate *g, struct str who,
 			ours = true;
 			t.idle = gate_served(g) == t.served;
 			t.served = gate_served(g);
-			ms = ms * 2 < NAP_LONG ? ms * 2 : NAP_LONG;
+			ms = ms * 2 < SLEEP_LONG ? ms * 2 : SLEEP_LONG;
 		}
 	}
 }
@@ -443,7 +443,7 @@ static bool combine_take_slot(struct combine *c, struct combine_call *out, uint3
 	if ((!left_over && !combine_waits(w)) || !combine_wanted(c, h, now) || h->queue != queue)
 		return false;
 	out->word = WITH(w, SLOT_TAKEN);
-	if (c->looks && !left_over && c->looked[out->slot] != out->word)
+	if (c->checks && !left_over && c->checked[out->slot] != out->word)
 		return false;
 	out->batch = left_over ? h->batch : 0;
 	if (!left_over) {
@@ -465,14 +465,14 @@ void combine_disown(struct combine *c)
 		os_leave_byte(c->fd, HOLDER_AT);
 }
 
-size_t combine_look(struct combine *c, uint32_t queue, struct combine_call *out, size_t room,
-		    struct arena *a)
+size_t combine_check(struct combine *c, uint32_t queue, struct combine_call *out, size_t room,
+		     struct arena *a)
 {
 	uint32_t slots = combine_top(c), turn = first_slot(c);
 	int64_t now = os_boot_ms();
 	size_t n = 0;
 
-	memset(c->looked, 0, sizeof(c->looked));
+	memset(c->checked, 0, sizeof(c->checked));
 	for (uint32_t i = 0; i < slots && n < room; i++) {
 		const struct head *h = &c->file->head[(turn + i) % slots];
 
@@ -481,7 +481,7 @@ size_t combine_look(struct combine *c, uint32_t queue, struct combine_call *out,
 		if (!combine_waits(out[n].word) || !combine_wanted(c, h, now) ||
 		    h->queue != queue || !combine_copy(c, &out[n], a))
 			continue;
-		c->looked[out[n].slot] = WITH(out[n].word, SLOT_TAKEN);
+		c->checked[out[n].slot] = WITH(out[n].word, SLOT_TAKEN);
 		n++;
 	}
 	return n;

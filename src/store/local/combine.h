@@ -50,8 +50,8 @@ struct combine {
 	int64_t patience;
 	/* The store takes its time once for each batch. A call that arrives later must not get this time: its owner may have
 	 * seen a later one. So the holder looks first, and takes only the calls that it saw. */
-	bool looks;
-	uint32_t looked[COMBINE_SLOTS]; /* by slot: the word of the call that was seen; 0: none */
+	bool checks;
+	uint32_t checked[COMBINE_SLOTS]; /* by slot: the word of the call that was seen; 0: none */
 };
 
 /* -errno if group commit does not work here. */
@@ -104,8 +104,8 @@ struct combine_call {
 bool combine_own(struct combine *c);
 void combine_disown(struct combine *c);
 /* The calls that wait for this queue, without taking them: a hint of what combine_take() will return. */
-size_t combine_look(struct combine *c, uint32_t queue, struct combine_call *out, size_t room,
-		    struct arena *a);
+size_t combine_check(struct combine *c, uint32_t queue, struct combine_call *out, size_t room,
+		     struct arena *a);
 /* Takes the calls that wait for this queue. first: the first take of this batch. Then a holder that died left each
  * TAKEN slot, and `out` must have room for all COMBINE_SLOTS calls. */
 size_t combine_take(struct combine *c, uint32_t queue, bool first, struct combine_call *out,

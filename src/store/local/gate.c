@@ -27,7 +27,7 @@
 
 /* Writes real blocks: on a full disk, a write through the mapping into a hole is SIGBUS. The content of a truncated
  * file is unknown, so this sets the mark of a commit to be safe. */
-static int allocate(struct gate *g)
+static int gate_allocate(struct gate *g)
 {
 	static const uint32_t words[GATE_SIZE / sizeof(uint32_t)] = { [CROWD_AT /
 								       sizeof(uint32_t)] = MARKED };
@@ -55,7 +55,7 @@ static void make_counts(struct gate *g)
 	g->counted = true;
 }
 
-static void unmap(struct gate *g)
+static void gate_unmap(struct gate *g)
 {
 	bus_release(g->bus);
 	if (g->map)
@@ -86,7 +86,7 @@ static int gate_prepare(struct gate *g)
 		return -EINVAL;
 	g->file = fs_id_of(&st);
 	if (st.st_size < GATE_SIZE)
-		r = allocate(g);
+		r = gate_allocate(g);
 	if (r)
 		return r;
 	g->counted = st.st_size >= (off_t)MAP_SIZE;
@@ -153,7 +153,7 @@ int gate_open(struct gate *g, const char *path, const struct stat *like)
 
 void gate_close(struct gate *g)
 {
-	unmap(g);
+	gate_unmap(g);
 	bus_release(g->bus_seen);
 	if (g->seen)
 		munmap(g->seen, MAP_SIZE);
@@ -169,7 +169,7 @@ bool gate_stands(const struct gate *g, const char *path)
 	return g->fd >= 0 && fs_is_at(path, &g->file, NULL);
 }
 
-static void tame(char *s)
+static void gate_escape(char *s)
 {
 	for (; *s; s++)
 		if ((unsigned char)*s < ' ' || *s == 0x7f)
@@ -200,7 +200,7 @@ void gate_line_stuck(struct gate *g)
 }
 
 /* For the holder. Clears the flag before it checks: a process that joins the line in between sets the flag again. */
-static void look_at_line(struct gate *g)
+static void check_line(struct gate *g)
 {
 	atomic_fetch_and(gate_flags(g), ~LINED);
 	if (os_byte_shared(g->fd, LINE_AT))
@@ -233,7 +233,7 @@ bool gate_await_served(struct gate *g, uint32_t seen, int64_t ms)
 /* --- the holder --------------------------------------------------------------------------------- */
 
 /* Reads with pread(), and checks the length: touching a mapped page behind the end of the file is SIGBUS. */
-static void look_inside(struct gate *g)
+static void search_inside(struct gate *g)
 {
 	g->whole = pread(g->fd, g->inside, sizeof(g->inside), CROWD_AT) ==
 		   (ssize_t)sizeof(g->inside);
@@ -242,13 +242,13 @@ static void look_inside(struct gate *g)
 	memset(g->inside, 0, sizeof(g->inside));
 	g->inside[0] = MARKED;
 	g->counted = false;
-	g->whole = allocate(g) == 0; /* a program has truncated the file */
+	g->whole = gate_allocate(g) == 0; /* a program has truncated the file */
 }
 
 /* After a truncation our mapping does not show the restored pages of the file. */
 static void map_again(struct gate *g)
 {
-	unmap(g);
+	gate_unmap(g);
 	g->whole = g->whole && gate_map(g) == 0;
 }
 
@@ -256,13 +256,13 @@ void gate_again(struct gate *g, struct str who)
 {
 	char text[TEXT_SIZE];
 
-	look_inside(g);
+	search_inside(g);
 	if (!g->map || bus_torn(g->bus))
 		map_again(g);
 	if (!g->whole)
 		return; /* we hold the gate, but cannot write our name */
 	if (g->inside[0] & LINED)
-		look_at_line(g);
+		check_line(g);
 	if (!g->counted)
 		make_counts(g);
 	if (who.n > 150)
@@ -427,7 +427,7 @@ static bool gate_holder(const struct gate *g, struct gate_holder *out)
 	if (sscanf(text, "pid %" SCNd64 " since %" SCNd64 " %159[^\n]", &out->pid, &since,
 		   out->who) != 3)
 		return false;
-	tame(out->who);
+	gate_escape(out->who);
 	out->ms = os_boot_ms() - since;
 	return true;
 }

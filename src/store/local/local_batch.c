@@ -216,7 +216,7 @@ static void take_first(struct batch *b, struct arena *a)
 	int64_t end = os_monotonic_ns() + MOMENT_NS;
 
 	take_more(b, true, a);
-	while (!b->combine->looks && batch_others(b, b->calls, b->n) < expected &&
+	while (!b->combine->checks && batch_others(b, b->calls, b->n) < expected &&
 	       os_monotonic_ns() < end) {
 		sched_yield();
 		take_more(b, false, a);
@@ -228,18 +228,18 @@ static bool batch_leads(struct batch *b)
 	return batch_takes_part(b) && gate_was_crowded(b->gate) && batch_ready(b);
 }
 
-size_t batch_look(struct batch *b, struct combine_call *out, struct arena *a)
+size_t batch_check(struct batch *b, struct combine_call *out, struct arena *a)
 {
 	int64_t end = os_monotonic_ns() + MOMENT_NS;
 	size_t n;
 
-	b->combine->looks = true;
+	b->combine->checks = true;
 	if (!batch_leads(b))
 		return 0;
-	n = combine_look(b->combine, (uint32_t)*b->queue, out, COMBINE_SLOTS, a);
+	n = combine_check(b->combine, (uint32_t)*b->queue, out, COMBINE_SLOTS, a);
 	while (batch_others(b, out, n) < combine_expected(b->combine) && os_monotonic_ns() < end) {
 		sched_yield();
-		n = combine_look(b->combine, (uint32_t)*b->queue, out, COMBINE_SLOTS, a);
+		n = combine_check(b->combine, (uint32_t)*b->queue, out, COMBINE_SLOTS, a);
 	}
 	return n;
 }

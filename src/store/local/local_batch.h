@@ -3,8 +3,8 @@
  * gate runs the changes of waiting processes in its own transaction, and a waiting process gets its result. The store
  * supplies the transaction (struct batch_ops).
  */
-#ifndef STORE_LOCAL_BATCH_H
-#define STORE_LOCAL_BATCH_H
+#ifndef STORE_LOCAL_LOCAL_BATCH_H
+#define STORE_LOCAL_LOCAL_BATCH_H
 
 #include "store/local/combine.h"
 
@@ -68,7 +68,7 @@ int batch_await(struct batch *b, struct change *c, int64_t deadline);
 
 /* The calls that wait now, for a store that takes its time and reads what they want together with its lock. From then on
  * batch_run() runs only calls that were seen before the lock. `out` has room for COMBINE_SLOTS calls. */
-size_t batch_look(struct batch *b, struct combine_call *out, struct arena *a);
+size_t batch_check(struct batch *b, struct combine_call *out, struct arena *a);
 /* Runs the calls of waiting processes in the open transaction. */
 int batch_run(struct batch *b, struct arena *a, bool *worth);
 /* After the commit or its failure: answers the waiting processes. */

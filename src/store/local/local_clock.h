@@ -7,8 +7,8 @@
  * a time seen before. It also replaces an anchor that is later than the boot clock: until the boot clock has reached
  * it, the time would stand still.
  */
-#ifndef STORE_LOCAL_CLOCK_H
-#define STORE_LOCAL_CLOCK_H
+#ifndef STORE_LOCAL_LOCAL_CLOCK_H
+#define STORE_LOCAL_LOCAL_CLOCK_H
 
 #include "store/store.h"
 

@@ -45,7 +45,7 @@ void pg_text(struct pg_args *p, const char *v)
 	pg_args_add(p, OID_TEXT, v, v ? strlen(v) : 0, 0);
 }
 
-static char *put32(char *at, uint32_t v)
+static char *pg_args_put32(char *at, uint32_t v)
 {
 	v = htonl(v);
 	memcpy(at, &v, 4);
@@ -65,10 +65,10 @@ void pg_list(struct pg_args *p, struct strs list)
 	for (size_t i = 0; i < list.n; i++)
 		n += 4 + list.v[i].n;
 	bytes = at = arena_alloc(p->a, n);
-	at = put32(put32(put32(at, 1), 0), OID_BYTEA);
-	at = put32(put32(at, (uint32_t)list.n), 1);
+	at = pg_args_put32(pg_args_put32(pg_args_put32(at, 1), 0), OID_BYTEA);
+	at = pg_args_put32(pg_args_put32(at, (uint32_t)list.n), 1);
 	for (size_t i = 0; i < list.n; i++) {
-		at = put32(at, (uint32_t)list.v[i].n);
+		at = pg_args_put32(at, (uint32_t)list.v[i].n);
 		if (list.v[i].n)
 			memcpy(at, list.v[i].p, list.v[i].n);
 		at += list.v[i].n;
@@ -88,13 +88,13 @@ static void add_column(struct pg_args *out, struct pg_args *const *rows, size_t 
 		nulls |= !rows[i]->values[col];
 	}
 	bytes = at = arena_alloc(out->a, size);
-	at = put32(put32(put32(at, 1), nulls), type);
-	at = put32(put32(at, (uint32_t)n), 1);
+	at = pg_args_put32(pg_args_put32(pg_args_put32(at, 1), nulls), type);
+	at = pg_args_put32(pg_args_put32(at, (uint32_t)n), 1);
 	for (size_t i = 0; i < n; i++) {
 		const char *v = rows[i]->values[col];
 		size_t len = (size_t)rows[i]->lengths[col];
 
-		at = put32(at, v ? (uint32_t)len : UINT32_MAX);
+		at = pg_args_put32(at, v ? (uint32_t)len : UINT32_MAX);
 		if (len)
 			memcpy(at, v, len);
 		at += len;
@@ -139,7 +139,7 @@ struct str pg_bytes_at(const PGresult *r, int row, int col)
 	return str_n(PQgetvalue(r, row, col), (size_t)PQgetlength(r, row, col));
 }
 
-static bool take32(struct str *s, uint32_t *out)
+static bool pg_args_take32(struct str *s, uint32_t *out)
 {
 	if (s->n < 4)
 		return false;
@@ -155,12 +155,13 @@ struct strs pg_list_at(const PGresult *r, int row, int col, struct arena *a)
 	uint32_t dims, nulls, type, n, base, len;
 	struct strs out = { 0 };
 
-	if (!take32(&in, &dims) || dims != 1 || !take32(&in, &nulls) || !take32(&in, &type) ||
-	    !take32(&in, &n) || !take32(&in, &base) || n > in.n / 4)
+	if (!pg_args_take32(&in, &dims) || dims != 1 || !pg_args_take32(&in, &nulls) ||
+	    !pg_args_take32(&in, &type) || !pg_args_take32(&in, &n) ||
+	    !pg_args_take32(&in, &base) || n > in.n / 4)
 		return out;
 	out.v = arena_array(a, struct str, n);
 	for (; out.n < n; out.n++) {
-		if (!take32(&in, &len) || len > in.n)
+		if (!pg_args_take32(&in, &len) || len > in.n)
 			return (struct strs){ 0 };
 		out.v[out.n] = arena_str(a, str_n(in.p, len));
 		in = str_n(in.p + len, in.n - len);

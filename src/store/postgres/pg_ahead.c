@@ -40,7 +40,7 @@ static bool by_target(const struct query *q)
 	return q->depends_on.n && pg_ahead_same(q, &(struct query){ .depends_on = q->depends_on });
 }
 
-static bool covers(const struct pg_set *set, const struct query *q)
+static bool pg_ahead_covers(const struct pg_set *set, const struct query *q)
 {
 	switch (set->kind) {
 	case PG_SET_TOKENS:
@@ -70,7 +70,7 @@ static bool is_known(struct pg *s, const struct query *q)
 	for (size_t i = 0; i < s->ahead.kept; i++) {
 		struct pg_set *set = &s->ahead.sets[i];
 
-		if (!covers(set, q))
+		if (!pg_ahead_covers(set, q))
 			continue;
 		if (set->whole)
 			return true;
@@ -208,7 +208,7 @@ static size_t limit_of(const struct pg_set *set)
 }
 
 /* A statement of its own has the limit in its text. With a power of two few of them differ, so the server knows them. */
-static size_t rounded(size_t limit)
+static size_t pg_ahead_rounded(size_t limit)
 {
 	size_t n = 1;
 
@@ -228,7 +228,7 @@ static void ask_sets(struct asking *k)
 
 		set->apart = set->kind == PG_SET_ONE &&
 			     (set->q.pick != PICK_ELIGIBLE || ranked++ >= RANKED_MOST);
-		set->limit = set->apart ? rounded(limit_of(set)) : limit_of(set);
+		set->limit = set->apart ? pg_ahead_rounded(limit_of(set)) : limit_of(set);
 		set->q.limit = set->limit;
 		if (set->kind != PG_SET_ONE)
 			ask_merged(k, set, n);
@@ -453,7 +453,7 @@ bool pg_ahead_find(struct pg *s, const struct query *q, struct pg_found *out)
 	for (size_t i = 0; i < s->ahead.kept; i++) {
 		const struct pg_set *set = &s->ahead.sets[i];
 
-		if (!covers(set, q))
+		if (!pg_ahead_covers(set, q))
 			continue;
 		pg_ahead_collect(s, set, q, out);
 		if (q->limit && out->n > q->limit)

@@ -322,7 +322,7 @@ void pg_disconnect(struct pg *s)
 {
 	PQfinish(s->db);
 	s->db = NULL;
-	s->owed = s->sent = 0;
+	s->pending_moves = s->sent = 0;
 	s->broken = s->pooled = false;
 	for (size_t i = 0; i < s->n_prepared; i++)
 		s->prepared[i].named = false;

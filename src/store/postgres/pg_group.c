@@ -148,7 +148,7 @@ bool pg_group_leads(struct pg *s)
 size_t pg_group_hints(struct pg *s, const struct wants **out, size_t room)
 {
 	struct combine_call calls[COMBINE_SLOTS];
-	size_t n = batch_look(&s->batch, calls, &s->calls), found = 0;
+	size_t n = batch_check(&s->batch, calls, &s->calls), found = 0;
 
 	for (size_t i = 0; i < n && found < room; i++) {
 		struct change c;

@@ -63,7 +63,7 @@ static const char *pg_scan_timed(const struct query *q, char out[16])
 }
 
 /* The lanes of waiting tasks whose time does not matter. No row has LANE_NONE: it is NULL. */
-static const char *untimed(const struct query *q, char out[16])
+static const char *pg_scan_untimed(const struct query *q, char out[16])
 {
 	int n = snprintf(out, 16, LANE_TEXT(LANE_NONE));
 
@@ -159,8 +159,10 @@ static void ranges_waiting(struct scan *c)
 		      arena_printf(&c->a, DUE_LANES " AND r.lane IN(%s) AND r.eligible_at>" NOW,
 				   pg_scan_timed(c->q, lanes))
 			      .p);
-	pg_scan_range(c, false,
-		      arena_printf(&c->a, DUE_LANES " AND r.lane IN(%s)", untimed(c->q, lanes)).p);
+	pg_scan_range(
+		c, false,
+		arena_printf(&c->a, DUE_LANES " AND r.lane IN(%s)", pg_scan_untimed(c->q, lanes))
+			.p);
 	pg_scan_range(c, false, "r.lane IS NULL AND r.status IS NOT NULL AND r.holder IS NOT NULL");
 }
 
@@ -198,7 +200,7 @@ static void ranges_all(struct scan *c)
 	buf_addf(&c->sql, " y");
 }
 
-static void build(struct scan *c)
+static void pg_scan_build(struct scan *c)
 {
 	const struct query *q = c->q;
 
@@ -349,7 +351,7 @@ static int pg_scan_start(struct scan *c)
 	add_statuses(c->q, &c->more);
 	add_conditions(c, paged ? &after : NULL,
 		       paged ? arena_str(&c->a, index_id_key(after.ix.id, key)) : STR(""));
-	build(c);
+	pg_scan_build(c);
 	return 0;
 }
 
@@ -400,7 +402,7 @@ int pg_scan_send(struct pg *s, const struct query *q)
 	pg_int_or_null(&args, 0, true);
 	add_statuses(q, &c.more);
 	add_conditions(&c, NULL, STR(""));
-	build(&c);
+	pg_scan_build(&c);
 	if (!q->limit)
 		buf_addf(&c.sql, " LIMIT %d", PG_FETCH);
 	sql = text_of(&c, "");

@@ -374,8 +374,8 @@ static int read_batch(struct pg *s, const struct kept *k)
 			rc = fail_result(s, r);
 		keep_result(k, r);
 	}
-	s->owed--;
-	if (rc < 0 || (!s->owed && !s->sent))
+	s->pending_moves--;
+	if (rc < 0 || (!s->pending_moves && !s->sent))
 		settle_prepared(s, rc < 0);
 	if (rc < 0)
 		drop_kept(k);
@@ -388,18 +388,18 @@ void pg_let_go(struct pg *s)
 		s->broken = true;
 		return;
 	}
-	s->owed++;
+	s->pending_moves++;
 	s->sent = 0;
 	(void)PQflush(s->db);
 }
 
 /* Nobody waits for the outcome of these batches any more. */
-static int read_owed(struct pg *s, unsigned keep)
+static int read_pending(struct pg *s, unsigned keep)
 {
 	static const struct kept none;
 	int rc = 0;
 
-	while (rc == 0 && s->owed > keep) {
+	while (rc == 0 && s->pending_moves > keep) {
 		rc = read_batch(s, &none);
 		if (rc < 0 && !s->broken)
 			rc = 0;
@@ -413,7 +413,7 @@ void pg_drain(struct pg *s)
 
 	pg_patience(s, 0);
 	if (!s->broken)
-		(void)read_owed(s, 0);
+		(void)read_pending(s, 0);
 	*s->base.env.err = err;
 }
 
@@ -425,13 +425,13 @@ static int wait_for(struct pg *s, const struct kept *k)
 		k->out[i] = NULL;
 	if (!PQpipelineSync(s->db))
 		return pg_lost(s, PQerrorMessage(s->db));
-	s->owed++;
+	s->pending_moves++;
 	s->sent = 0;
 	if (s->committing) {
 		(void)PQflush(s->db);
 		combine_at("sent");
 	}
-	rc = read_owed(s, 1);
+	rc = read_pending(s, 1);
 	return rc < 0 ? rc : read_batch(s, k);
 }
 

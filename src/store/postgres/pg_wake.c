@@ -13,7 +13,7 @@
 #define AGAIN_MS 2000 /* most that a new connection may take, only to tell others */
 
 /* The name of the channel: of this queue in this schema. */
-static void channel(const struct pg *s, char out[64])
+static void pg_wake_channel(const struct pg *s, char out[64])
 {
 	struct arena a = { 0 };
 
@@ -28,7 +28,7 @@ static void pg_wake_notify(struct pg *s)
 	struct pg_args args = { 0 };
 	char name[64];
 
-	channel(s, name);
+	pg_wake_channel(s, name);
 	pg_text(&args, name);
 	if (pg_send(s, "SELECT set_config('synchronous_commit','off',true),pg_notify($1,'')",
 		    &args) == 0)
@@ -80,7 +80,7 @@ static void listen_now(struct pg *s)
 		*s->base.env.err = err;
 		return;
 	}
-	channel(s, name);
+	pg_wake_channel(s, name);
 	snprintf(sql, sizeof(sql), "LISTEN %s", name);
 	r = PQexec(s->listener, sql);
 	s->deaf = PQresultStatus(r) != PGRES_COMMAND_OK;

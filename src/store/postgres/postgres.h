@@ -105,18 +105,18 @@ struct pg {
 	char *conninfo;   /* the URI without our own parameters */
 	char *schema;     /* its name, and quoted as an identifier */
 	char *name;
-	char place[200];  /* host and database, for messages */
-	pid_t pid;        /* the process that opened it: no connection survives a fork */
-	int64_t q;        /* number of the queue */
-	bool pooled;      /* a pooler is between us and the server: sessions are not ours */
-	bool broken;      /* the connection failed: connect again before the next call */
-	bool warned;      /* the server sent a warning */
-	bool deaf;        /* LISTEN does not work here */
-	unsigned owed;    /* syncs that were sent and not read yet */
-	unsigned sent;    /* messages that were sent since the last sync */
-	int64_t deadline; /* by os_boot_ms(): the server must have answered until then */
-	int64_t until;    /* the same for all calls until it is 0 again */
-	char state[6];    /* SQLSTATE of the last failure */
+	char place[200];        /* host and database, for messages */
+	pid_t pid;              /* the process that opened it: no connection survives a fork */
+	int64_t q;              /* number of the queue */
+	bool pooled;            /* a pooler is between us and the server: sessions are not ours */
+	bool broken;            /* the connection failed: connect again before the next call */
+	bool warned;            /* the server sent a warning */
+	bool deaf;              /* LISTEN does not work here */
+	unsigned pending_moves; /* syncs that were sent and not read yet */
+	unsigned sent;          /* messages that were sent since the last sync */
+	int64_t deadline;       /* by os_boot_ms(): the server must have answered until then */
+	int64_t until;          /* the same for all calls until it is 0 again */
+	char state[6];          /* SQLSTATE of the last failure */
 	struct pg_prepared prepared[PG_PREPARED];
 	size_t n_prepared;
 

@@ -89,7 +89,7 @@ static int sq_clock_idle(struct sq *s, bool *out)
 	return rc;
 }
 
-static int heal(struct sq *s, bool *unsaved)
+static int sq_clock_heal(struct sq *s, bool *unsaved)
 {
 	bool free_to;
 	int rc;
@@ -125,7 +125,7 @@ int sq_clock_change(struct sq *s)
 	int rc = settle_anchor(s, &unsaved);
 
 	if (rc == 0)
-		rc = heal(s, &unsaved);
+		rc = sq_clock_heal(s, &unsaved);
 	if (rc == 0)
 		s->now = localclock_now(&s->clock, &s->anchor);
 	if (rc == 0 && unsaved)

@@ -58,7 +58,7 @@ int sq_enter(struct sq *s, int64_t timeout_ms)
 
 /* Waiting processes need a moment to wake up; without a pause we would take the gate again before them. false: none of
  * them came. */
-static bool yield(struct sq *s)
+static bool sq_gate_yield(struct sq *s)
 {
 	bool owes = s->owes;
 
@@ -72,7 +72,7 @@ int sq_enter_now(struct sq *s)
 	int rc;
 
 	if (!batch_takes_part(&s->batch)) {
-		bool useful = yield(s);
+		bool useful = sq_gate_yield(s);
 
 		rc = sq_enter(s, 0);
 		if (rc == 0 && !useful)

@@ -58,13 +58,14 @@ static int take_query(struct sq *s, const char *sql, const struct entry_query *q
  * on the size of the log. Moves *after to the entry before the answer. */
 static int find_start(struct sq *s, const struct entry_query *q, void *ctx, int64_t *after)
 {
-	bool judges = q->last && q->counts;
+	bool decides = q->last && q->counts;
 	struct buf data = BUF_MAX(ENTRY_MAX);
 	sqlite3_stmt *st;
 	size_t n = 0;
-	int rc = q->key.n ? take_query(s, judges ? ENTRY OF_KEY BACK : PLACE OF_KEY BACK, q, *after,
-				       &st)
-			  : take_query(s, judges ? ENTRY ALL BACK : PLACE ALL BACK, q, *after, &st);
+	int rc = q->key.n
+			 ? take_query(s, decides ? ENTRY OF_KEY BACK : PLACE OF_KEY BACK, q, *after,
+				      &st)
+			 : take_query(s, decides ? ENTRY ALL BACK : PLACE ALL BACK, q, *after, &st);
 
 	if (rc < 0)
 		return rc;
@@ -78,10 +79,10 @@ static int find_start(struct sq *s, const struct entry_query *q, void *ctx, int6
 		}
 		if (entry_in_time(q, at)) {
 			char cursor[CURSOR_ROOM];
-			struct entry e = judges ? read_row(st, cursor, &data)
-						: (struct entry){ .at = at };
+			struct entry e = decides ? read_row(st, cursor, &data)
+						 : (struct entry){ .at = at };
 
-			n += !judges || entry_counts(q, &e, ctx);
+			n += !decides || entry_counts(q, &e, ctx);
 		}
 	}
 	sq_give(s, st);

@@ -101,7 +101,7 @@ const struct sq_rule sq_rules[] = {
 
 struct mending {
 	struct sq *s;
-	const struct mend_sink *sink;
+	const struct repair_sink *sink;
 	int failed; /* -errno of the sink */
 };
 
@@ -111,12 +111,12 @@ static int save_row(struct mending *m, const struct sq_rule *r, sqlite3_stmt *st
 		"title",          "description", "acceptance", "blocker_reason",
 		"unblock_action", "summary",     "rest"
 	};
-	struct mend_part parts[COLUMN_TEXTS + 1];
+	struct repair_part parts[COLUMN_TEXTS + 1];
 	struct arena a = { 0 };
 	int rc;
 
 	for (int i = 0; i <= COLUMN_TEXTS; i++)
-		parts[i] = (struct mend_part){ names[i], sq_column(st, 1 + i) };
+		parts[i] = (struct repair_part){ names[i], sq_column(st, 1 + i) };
 	rc = m->sink->keep(m->sink->ctx, r->what,
 			   arena_printf(&a, "body %lld", sqlite3_column_int64(st, 0)), r->bad,
 			   parts, COLUMN_TEXTS + 1);
@@ -159,7 +159,7 @@ static int save_all(struct mending *m)
 }
 
 /* Runs as an edit, so it gets the gate, the transaction and the durable commit of any change. */
-static int mend_edit(struct edit *e, void *ctx)
+static int repair_edit(struct edit *e, void *ctx)
 {
 	struct mending *m = ctx;
 	int rc = sq_tally_flush(m->s);
@@ -169,16 +169,16 @@ static int mend_edit(struct edit *e, void *ctx)
 	if (rc == 0)
 		rc = save_all(m);
 	for (const struct sq_rule *r = sq_rules; r->what && rc == 0; r++)
-		rc = sq_exec(m->s, r->mend);
+		rc = sq_exec(m->s, r->repair);
 	sq_functions(m->s, false);
 	m->s->next_due = 0; /* a repair may have set an earlier time */
 	return rc;
 }
 
-int sq_mend(struct store *base, enum mend_step step, const struct mend_sink *sink)
+int sq_repair(struct store *base, enum repair_step step, const struct repair_sink *sink)
 {
 	struct mending m = { .s = sq_of(base), .sink = sink };
-	struct change c = { .fn = mend_edit, .ctx = &m };
+	struct change c = { .fn = repair_edit, .ctx = &m };
 
-	return step == MEND_DATA ? sq_modify(base, &c, 1) : 0;
+	return step == REPAIR_DATA ? sq_modify(base, &c, 1) : 0;
 }

@@ -60,7 +60,7 @@ static int fail_shape(struct sq *s, const char *what)
 }
 
 /* The index that SQLite makes for UNIQUE has no SQL text. */
-static bool harmless(struct str sql, struct str name)
+static bool sq_shape_harmless(struct str sql, struct str name)
 {
 	return sql.n ? is_tolerated(sql) : str_starts(name, STR("sqlite_autoindex_"));
 }
@@ -80,7 +80,7 @@ static int compare_shape(struct sq *s)
 		if (made_by_us(sql))
 			missing--;
 		else
-			foreign = !harmless(sql, sq_column(st, 1));
+			foreign = !sq_shape_harmless(sql, sq_column(st, 1));
 	}
 	sqlite3_finalize(st);
 	if (rc < 0)

@@ -45,11 +45,11 @@ struct sq_seen {
 struct sq {
 	struct store base;
 	sqlite3 *db;
-	char *path;        /* absolute */
-	struct stat file;  /* the database, at the time of open() */
-	int64_t looked_ms; /* last time that a reader checked the files; os_boot_ms() */
-	pid_t pid;         /* the process that opened it: no connection survives a fork */
-	int64_t q;         /* number of the queue in the database */
+	char *path;         /* absolute */
+	struct stat file;   /* the database, at the time of open() */
+	int64_t checked_ms; /* last time that a reader checked the files; os_boot_ms() */
+	pid_t pid;          /* the process that opened it: no connection survives a fork */
+	int64_t q;          /* number of the queue in the database */
 	struct gate gate;
 	struct combine combine;
 	bool owes;       /* we left the gate and did not serve the processes that wait at it */
@@ -142,7 +142,7 @@ void sq_wal_rest(struct sq *s);
 
 enum sq_files { SQ_FILES_STAND, SQ_DATABASE_GONE, SQ_WAL_GONE, SQ_INDEX_GONE };
 
-enum sq_files sq_files_look(struct sq *s);
+enum sq_files sq_files_check(struct sq *s);
 /* Fills in the error; 0 if all files are in place. */
 int sq_files_fail(struct sq *s, enum sq_files what);
 /* sq_files_fail() under the gate: also sets s->lost. */
@@ -346,10 +346,10 @@ struct sq_rule {
 	const char *what;
 	const char *sql;               /* the number of rows that break it */
 	const char *good, *bad, *does; /* texts for doctor; `good` may be NULL */
-	const char *saves; /* rows of `body` to save before the repair; NULL: it removes no data */
-	const char *mend;  /* statements */
+	const char *saves;  /* rows of `body` to save before the repair; NULL: it removes no data */
+	const char *repair; /* statements */
 };
 extern const struct sq_rule sq_rules[]; /* ends with a NULL `what` */
-int sq_mend(struct store *base, enum mend_step step, const struct mend_sink *sink);
+int sq_repair(struct store *base, enum repair_step step, const struct repair_sink *sink);
 
 #endif

@@ -64,7 +64,7 @@ enum {
 	WAL_IN_FOLDER = 2 /* number of the WAL whose folder entry is known to be on disk */
 };
 
-static void shorten_wal(struct sq *s)
+static void sq_shorten_wal(struct sq *s)
 {
 	uint32_t limit = s->commits < STAYS ? WAL_SHORT : WAL_LONG;
 	int64_t version;
@@ -153,14 +153,14 @@ int sq_make_durable(struct sq *s)
  * we must not report such a commit as durable. */
 static int stands_after(struct sq *s)
 {
-	int rc = sq_files_notice(s, sq_files_look(s));
+	int rc = sq_files_notice(s, sq_files_check(s));
 
 	if (rc < 0)
 		s->base.env.err->applied = '?';
 	return rc;
 }
 
-static uint32_t data_version(struct sq *s)
+static uint32_t sq_data_version(struct sq *s)
 {
 	uint32_t version = 0;
 
@@ -169,9 +169,9 @@ static uint32_t data_version(struct sq *s)
 }
 
 /* After our own commit, of which next_due knows every record. */
-static void keep_due(struct sq *s)
+static void sq_keep_due(struct sq *s)
 {
-	s->due_version = data_version(s);
+	s->due_version = sq_data_version(s);
 }
 
 static int sq_commit(struct sq *s)
@@ -193,7 +193,7 @@ static int sq_commit(struct sq *s)
 	if (rc < 0)
 		return rc;
 	s->commits++;
-	keep_due(s);
+	sq_keep_due(s);
 	gate_mark(&s->gate, false);
 	return 0;
 }
@@ -263,7 +263,7 @@ static int count_due(struct sq *s, int lane, int most, int64_t *n)
 	return rc < 0 ? rc : 0;
 }
 
-static int look_for_due(struct sq *s, struct due *out)
+static int search_due(struct sq *s, struct due *out)
 {
 	int64_t waiting = 0, going = 0;
 	int rc = check_queue(s);
@@ -280,7 +280,7 @@ static int look_for_due(struct sq *s, struct due *out)
 	out->going = going;
 	if (rc || out->later || waiting || going)
 		s->next_due = 0;
-	keep_due(s);
+	sq_keep_due(s);
 	return rc;
 }
 
@@ -288,9 +288,9 @@ static int look_for_due(struct sq *s, struct due *out)
 static int find_due(struct sq *s, struct due *out)
 {
 	*out = (struct due){ 0 };
-	if (s->now < s->next_due && data_version(s) == s->due_version)
+	if (s->now < s->next_due && sq_data_version(s) == s->due_version)
 		return 0;
-	return look_for_due(s, out);
+	return search_due(s, out);
 }
 
 static int sq_change_promote(struct sq *s, const char *sql)
@@ -355,7 +355,7 @@ static int sq_change_tidy(struct sq *s, struct due *due, struct arena *a)
  * index. No reader sees them until SQLite rebuilds the index. Then the commit would reappear, after other processes
  * have read a state without it. A new commit overwrites these frames, so this change writes the anchor and commits.
  */
-static int bury_the_dead(struct sq *s, bool *worth)
+static int delete_ended(struct sq *s, bool *worth)
 {
 	if (!gate_was_marked(&s->gate))
 		return 0;
@@ -370,7 +370,7 @@ static int start_change(struct sq *s, struct due *due, struct arena *a, bool *wo
 
 	s->floor = -1;
 	if (rc == 0)
-		rc = bury_the_dead(s, worth);
+		rc = delete_ended(s, worth);
 	if (rc == 0)
 		rc = find_due(s, due);
 	s->all_promoted = rc == 0 && !due->later;
@@ -503,7 +503,7 @@ static int change_once(struct sq *s, struct change *changes, size_t n, bool *oth
 	*others = false;
 	if (rc < 0)
 		return rc;
-	shorten_wal(s);
+	sq_shorten_wal(s);
 	rc = sq_begin(s, left_ms);
 	if (rc < 0)
 		return sq_files_blame(s, rc);

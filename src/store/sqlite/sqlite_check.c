@@ -174,7 +174,7 @@ static void check_rule(struct check *c, const struct sq_rule *r)
 	else if (n)
 		sq_check_tell(c, CHECK_BAD, r->what,
 			      arena_printf(&c->a, "%s (%" PRId64 ")", r->bad, n),
-			      arena_printf(&c->a, CHECK_MENDS "%s", r->does));
+			      arena_printf(&c->a, CHECK_REPAIRS "%s", r->does));
 	else if (r->good)
 		sq_check_tell(c, CHECK_OK, r->what, str_c(r->good), STR(""));
 }

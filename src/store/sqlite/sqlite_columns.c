@@ -43,7 +43,7 @@ static bool read_code(struct str s, char *out)
 	return true;
 }
 
-static bool unescape(struct str raw, char **room, struct str *item)
+static bool sq_column_unescape(struct str raw, char **room, struct str *item)
 {
 	char *to = *room;
 
@@ -79,7 +79,7 @@ bool sq_list_next(struct str *json, char **room, struct str *item)
 		return false;
 	*item = str_n(json->p + 2, n - 2);
 	*json = str_n(json->p + n + 1, json->n - n - 1);
-	return !escaped || unescape(*item, room, item);
+	return !escaped || sq_column_unescape(*item, room, item);
 }
 
 /* --- copies --------------------------------------------------------------------------------------- */

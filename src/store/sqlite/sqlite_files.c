@@ -20,7 +20,7 @@ struct main_file {
 	enum {
 		NOTHING, /* no -shm yet */
 		OLD,     /* must be checked before a change uses it */
-		LOOKED,  /* checked under this gate */
+		CHECKED, /* checked under this gate */
 		FRESH,   /* opened under this gate */
 		SHARED   /* another handle of this process has opened it */
 	} state;
@@ -71,7 +71,7 @@ static void share_shm(struct main_file *m)
 	pthread_mutex_unlock(&lock);
 }
 
-static void look_for_shm(struct main_file *m)
+static void find_shm(struct main_file *m)
 {
 	char path[PATH_MAX];
 
@@ -93,7 +93,7 @@ static int map_shm(sqlite3_file *f, int region, int size, int extend, void volat
 	if (m->state == NOTHING)
 		share_shm(m);
 	if (!m->shm.ino)
-		look_for_shm(m); /* this SQLite does not let us observe its system calls */
+		find_shm(m); /* this SQLite does not let us observe its system calls */
 	if (region == 0)
 		m->index = (const volatile uint32_t *)*out;
 	return rc;
@@ -240,7 +240,7 @@ static bool index_is_of_wal(struct sq *s, const struct main_file *m)
 	       memcmp(head.salts, salts, WAL_SALTS) == 0;
 }
 
-enum sq_files sq_files_look(struct sq *s)
+enum sq_files sq_files_check(struct sq *s)
 {
 	const struct main_file *m = main_of(s);
 	const struct fs_id *wal = sq_wal_id(s);
@@ -341,10 +341,10 @@ int sq_files_notice(struct sq *s, enum sq_files what)
 }
 
 /* sq_files_look() before a write. It removes an index of other frames, so that every process gets a new one. */
-static enum sq_files look_to_write(struct sq *s)
+static enum sq_files check_before_write(struct sq *s)
 {
 	const struct main_file *m = main_of(s);
-	enum sq_files what = sq_files_look(s);
+	enum sq_files what = sq_files_check(s);
 
 	if (what != SQ_FILES_STAND || !m || index_is_of_wal(s, m))
 		return what;
@@ -359,7 +359,7 @@ int sq_files_blame(struct sq *s, int rc)
 	enum sq_files what = SQ_FILES_STAND;
 
 	if (s->db && !s->lost && (rc == STORE_IO || rc == STORE_CORRUPT || rc == STORE_UNREACHABLE))
-		what = look_to_write(s);
+		what = check_before_write(s);
 	if (what == SQ_FILES_STAND)
 		return rc;
 	rc = sq_files_notice(s, what);
@@ -372,7 +372,7 @@ int sq_files_blame(struct sq *s, int rc)
 int sq_files_settle(struct sq *s, int64_t left_ms)
 {
 	int64_t deadline = os_boot_ms() + left_ms;
-	enum sq_files what = look_to_write(s);
+	enum sq_files what = check_before_write(s);
 	struct main_file *m;
 	int rc = 0;
 
@@ -382,13 +382,13 @@ int sq_files_settle(struct sq *s, int64_t left_ms)
 		if (rc == 0)
 			rc = sq_files_lock(s, deadline - os_boot_ms());
 		if (rc == 0)
-			what = look_to_write(s);
+			what = check_before_write(s);
 	}
 	if (rc < 0)
 		return rc;
 	m = main_of(s);
 	if (what == SQ_FILES_STAND && m && m->state != NOTHING)
-		m->state = LOOKED;
+		m->state = CHECKED;
 	return sq_files_notice(s, what);
 }
 
@@ -399,12 +399,12 @@ int sq_files_opened(struct sq *s)
 	enum sq_files what = SQ_FILES_STAND;
 	int rc;
 
-	if (!m || m->state == LOOKED || m->state == NOTHING)
+	if (!m || m->state == CHECKED || m->state == NOTHING)
 		return 0;
 	if (m->state != FRESH || !wal || wal->size < wal_size_least(m) || !index_is_of_wal(s, m))
-		what = look_to_write(s);
+		what = check_before_write(s);
 	if (what == SQ_FILES_STAND)
-		m->state = LOOKED;
+		m->state = CHECKED;
 	rc = sq_files_notice(s, what);
 	if (rc < 0)
 		sq_rollback(s);

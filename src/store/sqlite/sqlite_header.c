@@ -16,15 +16,15 @@
 #define PAGE 4096
 #define WAL_HEADER 32
 #define WAL_FRAME 24
-#define LOOKS 5
-#define LOOK_AGAIN_US 2000
+#define CHECKS 5
+#define POLL_AGAIN_US 2000
 
-static uint32_t be32(const unsigned char *p)
+static uint32_t sq_header_be32(const unsigned char *p)
 {
 	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 }
 
-static uint32_t be16(const unsigned char *p)
+static uint32_t sq_header_be16(const unsigned char *p)
 {
 	return (uint32_t)p[0] << 8 | p[1];
 }
@@ -41,11 +41,11 @@ static bool wal_covers(int fd, uint32_t page_size, uint32_t have, uint32_t want)
 
 	if (fstat(fd, &st) || st.st_size / (off_t)(WAL_FRAME + page_size) < (off_t)missing)
 		return false;
-	if (pread(fd, head, sizeof(head), 0) != WAL_HEADER || be32(head + 8) != page_size)
+	if (pread(fd, head, sizeof(head), 0) != WAL_HEADER || sq_header_be32(head + 8) != page_size)
 		return false;
 	seen = calloc(missing, 1);
 	while (seen && missing && pread(fd, frame, sizeof(frame), at) == WAL_FRAME) {
-		uint32_t page = be32(frame);
+		uint32_t page = sq_header_be32(frame);
 
 		if (memcmp(frame + 8, head + 16, 8) != 0)
 			break; /* a frame from before the WAL restarted */
@@ -92,7 +92,7 @@ static int fail_foreign(struct sq *s, const char *what)
 	return store_fail(&s->base.env, STORE_FOREIGN, "name another path", "%s %s", s->path, what);
 }
 
-static bool sane(const unsigned char *h, uint32_t page_size)
+static bool sq_header_sane(const unsigned char *h, uint32_t page_size)
 {
 	return page_size >= 512 && (page_size & (page_size - 1)) == 0 && h[21] == 64 &&
 	       h[22] == 32 && h[23] == 32 && h[18] >= 1 && h[18] <= 2 && h[19] >= 1 && h[19] <= 2;
@@ -101,29 +101,29 @@ static bool sane(const unsigned char *h, uint32_t page_size)
 /* An interrupted layout leaves one page, without a table and without an application id. */
 static bool sq_header_blank(const unsigned char *h)
 {
-	return be32(h + 28) <= 1 && be32(h + 68) == 0 && be32(h + 60) == 0 && h[100] == 0x0d &&
-	       be16(h + 103) == 0;
+	return sq_header_be32(h + 28) <= 1 && sq_header_be32(h + 68) == 0 &&
+	       sq_header_be32(h + 60) == 0 && h[100] == 0x0d && sq_header_be16(h + 103) == 0;
 }
 
 static int sq_header_validate(struct sq *s, const unsigned char *h, int64_t size,
 			      struct sq_header *out)
 {
-	uint32_t page_size = be16(h + 16) == 1 ? 65536 : be16(h + 16);
-	uint32_t version = be32(h + 60);
+	uint32_t page_size = sq_header_be16(h + 16) == 1 ? 65536 : sq_header_be16(h + 16);
+	uint32_t version = sq_header_be32(h + 60);
 
-	if (!sane(h, page_size))
+	if (!sq_header_sane(h, page_size))
 		return fail_damaged(s, "its header is invalid");
 	if (size >= page_size && sq_header_blank(h)) {
 		*out = (struct sq_header){ .state = SQ_BLANK, .wal = h[18] == 2 };
 		return 0;
 	}
-	if (be32(h + 68) != SQ_APPLICATION)
+	if (sq_header_be32(h + 68) != SQ_APPLICATION)
 		return fail_foreign(s, "is a SQLite database of another program");
 	if (version == 0)
 		return fail_damaged(s, "it has no schema version");
 	if (version != SQ_VERSION)
 		return sq_version_fail(s, version);
-	if (!all_pages(s, page_size, be32(h + 28), size))
+	if (!all_pages(s, page_size, sq_header_be32(h + 28), size))
 		return fail_damaged(s, "its end is missing");
 	*out = (struct sq_header){ .state = SQ_OURS, .wal = h[18] == 2 };
 	return 0;
@@ -191,8 +191,8 @@ int sq_header_read(struct sq *s, struct sq_header *out)
 {
 	int rc = read_once(s, out);
 
-	for (int tries = 1; rc == STORE_CORRUPT && tries < LOOKS; tries++) {
-		usleep(LOOK_AGAIN_US);
+	for (int tries = 1; rc == STORE_CORRUPT && tries < CHECKS; tries++) {
+		usleep(POLL_AGAIN_US);
 		rc = read_once(s, out);
 	}
 	return rc;

@@ -184,7 +184,7 @@ static int count_pages(void *ctx, sqlite3 *db, const char *name, int pages)
 
 /* The file may be hostile: https://sqlite.org/security.html. Only a schema can make SQLite run code from the file,
  * and sqlite/shape.c compares the schema before the store uses it. */
-static void distrust(sqlite3 *db)
+static void sq_schema_distrust(sqlite3 *db)
 {
 	static const int off[] = { SQLITE_DBCONFIG_ENABLE_TRIGGER, SQLITE_DBCONFIG_ENABLE_VIEW,
 				   SQLITE_DBCONFIG_TRUSTED_SCHEMA,
@@ -211,7 +211,7 @@ int sq_connect(struct sq *s)
 		return fail_path(s, EACCES);
 	sqlite3_busy_timeout(s->db, SQ_READ_WAIT_MS);
 	sqlite3_db_config(s->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
-	distrust(s->db);
+	sq_schema_distrust(s->db);
 	sqlite3_wal_hook(s->db, count_pages, s); /* replaces SQLite's automatic checkpoints */
 	return 0;
 }
@@ -280,12 +280,12 @@ static int in_transaction(struct sq *s, int64_t left_ms, int (*fn)(struct sq *))
 	if (rc == 0)
 		rc = sq_run(s, "COMMIT");
 	if (rc == 0)
-		rc = sq_files_notice(s, sq_files_look(s));
+		rc = sq_files_notice(s, sq_files_check(s));
 	sq_rollback(s);
 	return rc;
 }
 
-static int checkpointed(struct sq *s, int rc)
+static int sq_schema_checkpointed(struct sq *s, int rc)
 {
 	if (rc == 0)
 		sq_checkpoint(s); /* writes the header that sq_header_read() checks */
@@ -310,7 +310,7 @@ static int lay_out(struct sq *s, int64_t left_ms)
 
 	if (rc == 0)
 		rc = make_wal(s);
-	return checkpointed(s, rc == 0 ? in_transaction(s, left_ms, make_schema) : rc);
+	return sq_schema_checkpointed(s, rc == 0 ? in_transaction(s, left_ms, make_schema) : rc);
 }
 
 static int settle_layout(struct sq *s)
@@ -363,7 +363,7 @@ static int make_queue(struct sq *s)
 
 static int lay_out_queue(struct sq *s, int64_t left_ms)
 {
-	return checkpointed(s, in_transaction(s, left_ms, make_queue));
+	return sq_schema_checkpointed(s, in_transaction(s, left_ms, make_queue));
 }
 
 static int settle_queue(struct sq *s)
@@ -440,7 +440,7 @@ static int empty_queue(struct sq *s)
 
 static int discard_under_gate(struct sq *s, int64_t left_ms)
 {
-	return checkpointed(s, in_transaction(s, left_ms, empty_queue));
+	return sq_schema_checkpointed(s, in_transaction(s, left_ms, empty_queue));
 }
 
 int sq_discard(struct store *base)

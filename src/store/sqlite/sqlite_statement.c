@@ -7,7 +7,7 @@
 #include "base/os.h"
 #include "store/sqlite/sqlite.h"
 
-#define LOOKS_EVERY 1000 /* ms */
+#define CHECKS_EVERY 1000 /* ms */
 
 void sq_disconnect(struct sq *s)
 {
@@ -45,15 +45,15 @@ int sq_guard(struct sq *s)
 }
 
 /* A long-lived handle must not go on reading files that were removed or replaced. */
-static int look_again(struct sq *s)
+static int check_again(struct sq *s)
 {
 	int64_t now = os_boot_ms();
 	enum sq_files what;
 
-	if (now - s->looked_ms < LOOKS_EVERY)
+	if (now - s->checked_ms < CHECKS_EVERY)
 		return 0;
-	s->looked_ms = now;
-	what = sq_files_look(s);
+	s->checked_ms = now;
+	what = sq_files_check(s);
 	if (what == SQ_FILES_STAND)
 		return 0;
 	sq_disconnect(s);
@@ -66,7 +66,7 @@ int sq_read_guard(struct sq *s)
 
 	if (rc < 0 || s->changing || s->depth)
 		return rc;
-	rc = look_again(s);
+	rc = check_again(s);
 	return rc < 0 ? rc : sq_shape_check(s);
 }
 

@@ -61,7 +61,7 @@ static int sq_open(struct store **out, const struct uri *uri, const struct store
 			  .gate.fd = -1,
 			  .combine = { .fd = -1, .slot = -1 },
 			  .watch = -1,
-			  .looked_ms = os_boot_ms() };
+			  .checked_ms = os_boot_ms() };
 	s->path = file_name(uri->path);
 	sq_group_open(s);
 	rc = localclock_usable(env);
@@ -184,7 +184,7 @@ const struct store_ops store_sqlite = {
 	.wake_fd = sq_wake_fd,
 	.wake_clear = sq_wake_clear,
 	.check = sq_check,
-	.mend = sq_mend,
+	.repair = sq_repair,
 	.queues = sq_queues,
 	.discard = sq_discard,
 	.counts = sq_counts,

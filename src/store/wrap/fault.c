@@ -14,7 +14,7 @@ enum call {
 	CALL_MODIFY,
 	CALL_ENTRIES,
 	CALL_DISCARD,
-	CALL_MEND,
+	CALL_REPAIR,
 	CALL_ANY
 };
 enum kind { KIND_FAIL, KIND_BUSY, KIND_FULL, KIND_MOVED, KIND_LOST, KIND_UNKNOWN, KIND_NONE };
@@ -122,7 +122,7 @@ static int take_rules(struct fault *f, struct str text)
 	return 0;
 }
 
-static bool strikes(struct rule *r)
+static bool fault_strikes(struct rule *r)
 {
 	if (r->one_in)
 		return seeded_below(&r->random, (uint32_t)r->one_in) == 0;
@@ -137,7 +137,7 @@ static enum kind fault_due(struct fault *f, enum call call)
 	for (size_t i = 0; i < f->n; i++) {
 		struct rule *r = &f->rules[i];
 
-		if ((r->call == call || r->call == CALL_ANY) && strikes(r))
+		if ((r->call == call || r->call == CALL_ANY) && fault_strikes(r))
 			kind = r->kind;
 	}
 	return kind;
@@ -347,14 +347,14 @@ static int f_check(struct store *s, check_fn *fn, void *ctx)
 	return in->ops->check(in, fn, ctx);
 }
 
-static int f_mend(struct store *s, enum mend_step step, const struct mend_sink *sink)
+static int f_repair(struct store *s, enum repair_step step, const struct repair_sink *sink)
 {
 	struct fault *f = (struct fault *)s;
-	int rc = check_due(f, CALL_MEND);
+	int rc = check_due(f, CALL_REPAIR);
 
-	if (!rc && f->inner->ops->mend)
-		rc = f->inner->ops->mend(f->inner, step, sink);
-	return fault_ended(f, CALL_MEND, 0, rc);
+	if (!rc && f->inner->ops->repair)
+		rc = f->inner->ops->repair(f->inner, step, sink);
+	return fault_ended(f, CALL_REPAIR, 0, rc);
 }
 
 static int f_queues(struct store *s, name_fn *fn, void *ctx)
@@ -396,7 +396,7 @@ static const struct store_ops fault_ops = {
 	.wake_fd = f_wake_fd,
 	.wake_clear = f_wake_clear,
 	.check = f_check,
-	.mend = f_mend,
+	.repair = f_repair,
 	.queues = f_queues,
 	.discard = f_discard,
 	.counts = f_counts,

@@ -24,7 +24,7 @@ static void notion_doing_begin(struct item *x)
 }
 
 /* The task's value once it has the value of the page. An empty property has the value of a new task. */
-static struct str aim(const struct item *x, enum notion_field f)
+static struct str notion_doing_aim(const struct item *x, enum notion_field f)
 {
 	struct str text = x->p->is.v[f];
 	struct arena *a = x->r->arena;
@@ -60,7 +60,7 @@ enum result notion_begin_pull(struct item *x)
 		if (!any)
 			notion_doing_begin(x);
 		any = true;
-		notion_doing_put(&d->pull, f, aim(x, f));
+		notion_doing_put(&d->pull, f, notion_doing_aim(x, f));
 		notion_doing_put(&d->from, f, x->p->is.v[f]);
 	}
 	return any ? notion_link_save(x->r->state, x->l) : SUCCESS;
@@ -98,7 +98,7 @@ static void note_past(struct item *x, enum notion_field f, struct str value)
 }
 
 /* Both sides had these values when that sync ended. */
-static void rebase(struct item *x, enum notion_field f, struct str t, struct str p)
+static void notion_doing_rebase(struct item *x, enum notion_field f, struct str t, struct str p)
 {
 	struct link *l = x->l;
 
@@ -146,7 +146,7 @@ static enum result settle_part(struct item *x, enum part part)
 	code = same ? SUCCESS : was_made(x, part, &made);
 	for (int i = 0; made && i < F_END; i++)
 		if (d->pull.has[i] && part_of((enum notion_field)i) == part)
-			rebase(x, (enum notion_field)i, d->pull.v[i], d->from.v[i]);
+			notion_doing_rebase(x, (enum notion_field)i, d->pull.v[i], d->from.v[i]);
 	return code;
 }
 
@@ -163,7 +163,7 @@ enum result notion_settle(struct item *x)
 		if (!d->push.has[f] || !x->p->is.has[f])
 			continue;
 		if (str_eq(x->p->is.v[f], d->push.v[f]))
-			rebase(x, f, d->push.v[f], d->push.v[f]);
+			notion_doing_rebase(x, f, d->push.v[f], d->push.v[f]);
 		else
 			note_past(x, f, d->push.v[f]);
 	}

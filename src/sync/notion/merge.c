@@ -34,33 +34,33 @@ static bool is_pending(const struct merge *m, enum notion_field f)
 }
 
 /* The first sync of the two: a field that is not empty was filled in by people. */
-static enum deed notion_merge_first(enum way way, struct str t, struct str p)
+static enum deed notion_merge_first(enum direction direction, struct str t, struct str p)
 {
 	if (str_eq(t, p))
 		return D_SAME;
-	return way == BY_PEOPLE && p.n ? D_PULL : D_PUSH;
+	return direction == BY_PEOPLE && p.n ? D_PULL : D_PUSH;
 }
 
 static enum deed notion_merge_decide(const struct merge *m, enum notion_field f, bool *clash)
 {
-	enum way way = notion_fields[f].way;
+	enum direction direction = notion_fields[f].direction;
 	struct str t = m->t->v[f], p = m->p->v[f];
 	bool here;
 
 	if (!m->l->t.has[f] || !m->l->p.has[f])
-		return notion_merge_first(way, t, p);
+		return notion_merge_first(direction, t, p);
 	here = !str_eq(t, m->l->t.v[f]);
 	if (!page_changed(m, f))
 		return here || is_pending(m, f) ? D_PUSH : D_NONE;
 	if (str_eq(t, p))
 		return D_SAME;
 	*clash = here;
-	return way == BY_PAWL ? D_BACK : D_PULL;
+	return direction == BY_PAWL ? D_BACK : D_PULL;
 }
 
 static bool is_of_lock(enum notion_field f)
 {
-	return notion_fields[f].way != BY_PEOPLE && f != F_ID;
+	return notion_fields[f].direction != BY_PEOPLE && f != F_ID;
 }
 
 void notion_merge(const struct merge *m, struct plan *out)

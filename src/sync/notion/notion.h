@@ -1,6 +1,6 @@
 /* Types and functions that the files of pawl-sync-notion.so share. */
-#ifndef SYNC_NOTION_PART_H
-#define SYNC_NOTION_PART_H
+#ifndef SYNC_NOTION_NOTION_H
+#define SYNC_NOTION_NOTION_H
 
 #include <jansson.h>
 
@@ -32,7 +32,7 @@ enum notion_field {
 };
 
 /* The side that may change a field. */
-enum way {
+enum direction {
 	BY_PEOPLE, /* both sides; people win a conflict */
 	BY_STATUS, /* both sides, by the operations of the queue */
 	BY_PAWL    /* the queue alone; an edit on the page is taken back */
@@ -42,7 +42,7 @@ struct notion_field_info {
 	const char *key;  /* in the state file and in messages */
 	const char *name; /* of the property; NULL: the text of the page */
 	const char *type;
-	enum way way;
+	enum direction direction;
 	bool needed; /* the database must have it */
 };
 extern const struct notion_field_info notion_fields[F_END];
@@ -72,8 +72,8 @@ struct notion {
 	int64_t server_now; /* Notion's clock, by its last answer; 0: unknown */
 	size_t later;       /* tasks that changed meanwhile, or whose page cannot be seen yet */
 	/* of the database */
-	struct str turn; /* token of the lock @sync */
-	int64_t fence;   /* of that lock; 0: unknown */
+	struct str sync_token; /* token of the lock @sync */
+	int64_t fence;         /* of that lock; 0: unknown */
 	int64_t renewed_at;
 	struct str source, bot, agent_user;
 	struct str identity;          /* of the queue; empty: it has none yet */
@@ -99,7 +99,7 @@ void notion_warn(struct notion *n, struct str text);
 /* --- the lock @sync -------------------------------------------------------------------------------- */
 
 /* Waits for the lock as for any other of the queue. */
-enum result notion_turn(struct notion *n);
+enum result notion_sync_lock(struct notion *n);
 /* Keeps it; every request does so. CONFLICT: it is lost. */
 enum result notion_renew(struct notion *n);
 void notion_leave(struct notion *n);
@@ -289,7 +289,7 @@ enum result notion_queue(struct round *r, const struct request *rq, struct answe
 /* Brings both sides together. */
 enum result notion_reconcile(struct round *r, const struct task *t, struct link *l, struct page *p);
 /* Finds the edits that the queue would refuse; the field goes back to the page. */
-void notion_judge(struct item *x);
+void notion_decide(struct item *x);
 /* Makes the edits of the page in the queue. A refused one goes back to the page. */
 enum result notion_pull(struct item *x);
 /* Notes the edits of the page that notion_pull() makes in the queue. */

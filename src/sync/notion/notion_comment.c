@@ -145,7 +145,7 @@ static struct str text_of(const json_t *o, const char *key, struct arena *a)
 }
 
 /* A comment that is older than this was seen: Notion gives times in whole minutes, and a read may be behind. */
-static int64_t horizon(const struct gather *g)
+static int64_t notion_comment_horizon(const struct gather *g)
 {
 	return g->l->comment_at - 2 * MINUTE - g->r->n->settle_ms;
 }
@@ -172,7 +172,7 @@ static bool gather(void *ctx, const json_t *c)
 
 	if (is_ours(g->r->n, c, a) || !id.n || !when_parse(text_of(c, "created_time", a), &at))
 		return true;
-	if (g->l->comment_at && at < horizon(g))
+	if (g->l->comment_at && at < notion_comment_horizon(g))
 		return true;
 	if (has_id(g->l->comment, id)) {
 		g->known = with_id(g->known, id, a);

@@ -53,7 +53,7 @@ static bool is_body_sure(const struct item *x)
 	       (x->p->last_by_us || l->at - l->edited > 2 * MINUTE + x->n->settle_ms);
 }
 
-static enum result look_at_body(struct item *x)
+static enum result check_body(struct item *x)
 {
 	if (x->p->body_read)
 		return SUCCESS;
@@ -66,7 +66,7 @@ static enum result look_at_body(struct item *x)
 }
 
 /* The parent as the id of its task. A page that is not a task yet comes later. */
-static void look_at_parent(struct item *x)
+static void check_parent(struct item *x)
 {
 	struct str id = x->p->parent;
 	const struct link *up = id.n ? notion_link_of_page(x->r->state, id) : NULL;
@@ -97,7 +97,7 @@ static enum result push_properties(struct item *x)
 	x->patched = true;
 	code = notion_patch(x->n, x->p, &x->tv, which, up ? up->page : STR(""), x->r->arena);
 	if (code == SUCCESS)
-		look_at_parent(x);
+		check_parent(x);
 	return code;
 }
 
@@ -199,7 +199,7 @@ static void notion_item_merge(struct item *x)
 	x->before = x->p->is;
 	notion_merge(&(struct merge){ x->l, &x->tv, &x->p->is, x->young, x->foreign, x->r->arena },
 		     &x->plan);
-	notion_judge(x);
+	notion_decide(x);
 }
 
 /* An operation changes more than the status: the page follows. */
@@ -245,9 +245,9 @@ enum result notion_reconcile(struct round *r, const struct task *t, struct link 
 	notion_task_values(&x);
 	code = notion_lock(&x);
 	if (code == SUCCESS && !x.later)
-		code = look_at_body(&x);
+		code = check_body(&x);
 	if (code == SUCCESS && !x.later) {
-		look_at_parent(&x);
+		check_parent(&x);
 		code = notion_settle(&x);
 	}
 	if (code != SUCCESS || x.later) {

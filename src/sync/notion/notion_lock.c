@@ -19,7 +19,7 @@ static int64_t expires_at(const struct page *p)
 	return ms;
 }
 
-static int64_t within(const struct client *c, int64_t ms)
+static int64_t notion_lock_within(const struct client *c, int64_t ms)
 {
 	int64_t least = settings_number(&c->conn.settings, "lease.min"),
 		most = settings_number(&c->conn.settings, "lease.max");
@@ -39,7 +39,7 @@ static enum result notion_lock_call(struct item *x, const struct request *rq, st
 }
 
 /* The token is saved first, so that a sync that is killed can still release the lock. */
-static enum result acquire(struct item *x, int64_t ttl)
+static enum result notion_lock_acquire(struct item *x, int64_t ttl)
 {
 	struct request rq = { .op = OP_LOCK_ACQUIRE };
 	struct arena *a = x->r->arena;
@@ -75,7 +75,7 @@ static enum result notion_lock_renew(struct item *x, int64_t ttl)
 	GIVE(&rq, token, x->l->foreign);
 	GIVE(&rq, ttl, ttl);
 	code = notion_lock_call(x, &rq, &ans);
-	return code == SUCCESS && ans.code == LOST_LOCK ? acquire(x, ttl) : code;
+	return code == SUCCESS && ans.code == LOST_LOCK ? notion_lock_acquire(x, ttl) : code;
 }
 
 static enum result notion_lock_release(struct item *x)
@@ -115,7 +115,7 @@ enum result notion_lock(struct item *x)
 	if (check)
 		return SUCCESS;
 	if (x->foreign)
-		return mine ? notion_lock_renew(x, within(x->n->job->client, left))
-			    : acquire(x, within(x->n->job->client, left));
+		return mine ? notion_lock_renew(x, notion_lock_within(x->n->job->client, left))
+			    : notion_lock_acquire(x, notion_lock_within(x->n->job->client, left));
 	return mine && !is_result(x) ? notion_lock_release(x) : SUCCESS;
 }

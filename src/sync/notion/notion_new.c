@@ -176,7 +176,7 @@ enum result notion_new_task(struct round *r, struct page *p)
 /* --- a page from a task --------------------------------------------------------------------------------------- */
 
 /* Looks for the page that an earlier request may have made, until the index must have it. */
-static enum result look_for(struct item *x, bool *found)
+static enum result search_for(struct item *x, bool *found)
 {
 	enum result code = notion_find(x->n, x->t->id, x->p, found, x->r->arena);
 
@@ -227,7 +227,7 @@ static enum result make_page(struct item *x)
 					? notion_link_of_task(x->r->state, x->tv.v[F_PARENT])
 					: NULL;
 	bool found = false;
-	enum result code = x->l->making.n ? look_for(x, &found) : SUCCESS;
+	enum result code = x->l->making.n ? search_for(x, &found) : SUCCESS;
 
 	for (int i = 0; code == SUCCESS && !found && i < ATTEMPTS; i++) {
 		code = notion_new_begin(x);
@@ -237,7 +237,7 @@ static enum result make_page(struct item *x)
 				   x->r->arena);
 		found = code == SUCCESS;
 		if (!found && x->n->unknown)
-			code = look_for(x, &found);
+			code = search_for(x, &found);
 		else if (!found)
 			give_up(x);
 	}

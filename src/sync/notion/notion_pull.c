@@ -48,7 +48,8 @@ static const char *set_field(const struct item *x, enum notion_field f, struct r
 
 static bool is_pulled(const struct item *x, enum notion_field f)
 {
-	return x->plan.deed[f] == D_PULL && notion_fields[f].way == BY_PEOPLE && f != F_PARENT;
+	return x->plan.deed[f] == D_PULL && notion_fields[f].direction == BY_PEOPLE &&
+	       f != F_PARENT;
 }
 
 /* Why the queue refuses this one field; NULL: it does not. */
@@ -68,7 +69,7 @@ static bool is_kept(const struct item *x)
 	return x->held && x->t->status != BLOCKED;
 }
 
-static void judge_status(struct item *x)
+static void decide_status(struct item *x)
 {
 	enum status to = status_parse(x->p->is.v[F_STATUS]);
 	struct arena *a = x->r->arena;
@@ -91,7 +92,7 @@ static void judge_status(struct item *x)
 					      status_name(to)));
 }
 
-void notion_judge(struct item *x)
+void notion_decide(struct item *x)
 {
 	for (int i = 0; i < F_END; i++) {
 		enum notion_field f = (enum notion_field)i;
@@ -104,7 +105,7 @@ void notion_judge(struct item *x)
 		else if (x->plan.deed[f] == D_BACK)
 			notion_send_back(x, f, STR("pawl writes this property"));
 	}
-	judge_status(x);
+	decide_status(x);
 }
 
 /* --- the calls -------------------------------------------------------------------------------------------------- */
@@ -205,7 +206,7 @@ static struct str or_else(struct str text, const char *otherwise)
 }
 
 /* The arguments that the operation needs. */
-static void equip(const struct item *x, enum op op, int64_t to, struct request *rq)
+static void notion_pull_equip(const struct item *x, enum op op, int64_t to, struct request *rq)
 {
 	const struct values *p = &x->p->is;
 
@@ -234,7 +235,7 @@ static enum result pull_status(struct item *x)
 		return SUCCESS;
 	rq.op = notion_move(x->t->status, to, x->l->foreign.n > 0);
 	notion_pull_sign(x, &rq);
-	equip(x, rq.op, to, &rq);
+	notion_pull_equip(x, rq.op, to, &rq);
 	GIVE(&rq, request_id, notion_call_id(x, PART_STATUS));
 	code = notion_pull_call(x, &rq, &ans);
 	if (code == SUCCESS && ans.code != SUCCESS && !x->later)

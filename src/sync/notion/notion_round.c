@@ -11,7 +11,7 @@
 #define MINUTE 60000
 #define SKEW (5 * MINUTE) /* between this clock and that of a server that does not tell the time */
 #define TALKS 10          /* pages whose comments are read besides those that changed */
-#define LOOKS 10          /* deleted pages that are looked for in one round */
+#define CHECKS 10         /* deleted pages that are looked for in one round */
 
 /* --- the tasks ---------------------------------------------------------------------------------------------- */
 
@@ -49,7 +49,7 @@ static enum result read_tasks(struct round *r)
 }
 
 /* One page that Notion refuses to show or to change must not stop the others. */
-static enum result forgive(struct round *r, enum result code, struct str what)
+static enum result notion_round_clear_error(struct round *r, enum result code, struct str what)
 {
 	if (code != MISCONFIGURED || (r->n->status != 400 && r->n->status != 404))
 		return code;
@@ -66,12 +66,12 @@ static enum result notion_round_delete(struct round *r, struct link *l, struct p
 {
 	struct values v = { .v[F_STATUS] = STR("Canceled") };
 	bool which[F_END] = { [F_STATUS] = true };
-	struct request look = { .op = OP_SHOW };
+	struct request read = { .op = OP_SHOW };
 	enum result code;
 	struct answer ans;
 
-	GIVE(&look, id, l->task);
-	code = notion_queue(r, &look, &ans);
+	GIVE(&read, id, l->task);
+	code = notion_queue(r, &read, &ans);
 	if (code != SUCCESS)
 		return code;
 	if (ans.code !=
@@ -135,7 +135,7 @@ static enum result notion_round_first_contact(struct round *r, struct page *p, s
 }
 
 /* A person has restored the page from the trash. */
-static void revive(struct round *r, struct link *l)
+static void notion_round_restore(struct round *r, struct link *l)
 {
 	notion_change(r->n, l->task, "its page is back from the trash", STR(""));
 	l->gone = false;
@@ -154,7 +154,7 @@ static enum result handle_page(struct round *r, struct page *p)
 	if (l && l->gone && !notion_task(r, l->task)) /* bury() has dealt with it */
 		return SUCCESS;
 	if (l && l->gone)
-		revive(r, l);
+		notion_round_restore(r, l);
 	if (!l || !l->task.n)
 		code = notion_round_first_contact(r, p, &l);
 	if (code != SUCCESS || !l || !l->task.n)
@@ -226,7 +226,7 @@ static enum result handle_all(struct scan *s, const json_t *results)
 			s->last = p.created;
 			if (!json_object_get(s->done, key)) {
 				json_object_set_new(s->done, key, json_true());
-				code = forgive(r, handle_page(r, &p), p.id);
+				code = notion_round_clear_error(r, handle_page(r, &p), p.id);
 			}
 		}
 		r->arena = kept;
@@ -312,13 +312,13 @@ static enum result notion_round_walk(struct round *r, const struct task *t, stru
 }
 
 /* A page that was deleted: is it back? */
-static enum result look_again(struct round *r, const struct task *t, struct link *l)
+static enum result check_again(struct round *r, const struct task *t, struct link *l)
 {
 	struct page p;
 	enum result code = notion_get(r->n, l->page, &p, r->arena);
 
 	if (code == SUCCESS && !p.trashed) {
-		revive(r, l);
+		notion_round_restore(r, l);
 		return notion_reconcile(r, t, l, &p);
 	}
 	if (code != SUCCESS && r->n->status != 404)
@@ -334,7 +334,7 @@ static enum result handle_task(struct round *r, const struct task *t)
 	struct link *l = notion_link_of_task(r->state, t->id);
 
 	if (l && l->gone)
-		return l->version == t->version ? SUCCESS : look_again(r, t, l);
+		return l->version == t->version ? SUCCESS : check_again(r, t, l);
 	if (l && l->page.n)
 		return has_changed(r, t, l) ? notion_round_walk(r, t, l) : SUCCESS;
 	if (status_ended(t->status) || t->archived_at)
@@ -353,7 +353,7 @@ static enum result handle_tasks(struct round *r)
 		if (r->seen[i])
 			continue;
 		r->arena = &a;
-		code = forgive(r, handle_task(r, &r->tasks[i]), r->tasks[i].id);
+		code = notion_round_clear_error(r, handle_task(r, &r->tasks[i]), r->tasks[i].id);
 		r->arena = kept;
 		arena_free(&a);
 		notion_say(r->n, "tasks", i + 1);
@@ -364,20 +364,20 @@ static enum result handle_tasks(struct round *r)
 /* A person may restore a page without a new time of editing, so the query would not bring it. */
 static enum result handle_deleted(struct round *r)
 {
-	size_t n = notion_links(r->state), looks = 0, start = n ? random_below((uint32_t)n) : 0;
+	size_t n = notion_links(r->state), checks = 0, start = n ? random_below((uint32_t)n) : 0;
 	struct arena *kept = r->arena;
 	enum result code = SUCCESS;
 
-	for (size_t i = 0; code == SUCCESS && i < n && looks < LOOKS; i++) {
+	for (size_t i = 0; code == SUCCESS && i < n && checks < CHECKS; i++) {
 		struct link *l = notion_link_at(r->state, (start + i) % n);
 		const struct task *t = l->gone && l->task.n ? notion_task(r, l->task) : NULL;
 		struct arena a = { 0 };
 
 		if (!t || l->version != t->version)
 			continue;
-		looks++;
+		checks++;
 		r->arena = &a;
-		code = forgive(r, look_again(r, t, l), t->id);
+		code = notion_round_clear_error(r, check_again(r, t, l), t->id);
 		r->arena = kept;
 		arena_free(&a);
 	}
@@ -385,7 +385,7 @@ static enum result handle_deleted(struct round *r)
 }
 
 /* Neither the task nor its page is there any more, so no later sync looks for them. */
-static enum result bury_both(struct round *r, struct link *l)
+static enum result delete_both(struct round *r, struct link *l)
 {
 	if (notion_young(r->n, l)) /* the page cannot be seen yet */
 		return SUCCESS;
@@ -400,7 +400,7 @@ static enum result handle_one_removed(struct round *r, struct link *l)
 
 	if (code == SUCCESS && !p.trashed)
 		return notion_round_delete(r, l, &p);
-	return code == SUCCESS || r->n->status == 404 ? bury_both(r, l) : code;
+	return code == SUCCESS || r->n->status == 404 ? delete_both(r, l) : code;
 }
 
 /* A task that was removed: the query brings its page only if somebody edits it. */
@@ -416,7 +416,7 @@ static enum result handle_removed(struct round *r)
 		if (!l->task.n || !l->page.n || l->gone || notion_task(r, l->task) || l->fresh)
 			continue;
 		r->arena = &a;
-		code = forgive(r, handle_one_removed(r, l), l->task);
+		code = notion_round_clear_error(r, handle_one_removed(r, l), l->task);
 		r->arena = kept;
 		arena_free(&a);
 	}

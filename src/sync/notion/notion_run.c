@@ -39,7 +39,7 @@ static void clear_progress(struct notion *n)
 }
 
 /* The state notes each turn, also that of a sync which fails before its first round. */
-static enum result note_turn(struct notion *n)
+static enum result note_sync_token(struct notion *n)
 {
 	struct state *s;
 	enum result code;
@@ -142,9 +142,9 @@ enum result notion_run(const struct sync_job *job, struct sync_done *out, struct
 	if (code == SUCCESS)
 		code = notion_schema(&n, database);
 	if (code == SUCCESS)
-		code = notion_turn(&n);
+		code = notion_sync_lock(&n);
 	if (code == SUCCESS)
-		code = note_turn(&n);
+		code = note_sync_token(&n);
 	if (code == SUCCESS)
 		code = notion_own(&n);
 	if (code == SUCCESS)

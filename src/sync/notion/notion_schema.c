@@ -60,7 +60,7 @@ struct str notion_id(struct arena *a, struct str text)
 	return str_n(out, 36);
 }
 
-static void lack(struct schema *s, struct str what)
+static void notion_schema_lack(struct schema *s, struct str what)
 {
 	struct arena *a = s->n->arena;
 
@@ -111,8 +111,8 @@ static void check_options(struct schema *s, enum notion_field f, const json_t *p
 		if (has_option(old, option_name(f, i)))
 			continue;
 		missing = true;
-		lack(s, arena_printf(s->n->arena, "%s has no option '%s'", k->name,
-				     option_name(f, i)));
+		notion_schema_lack(s, arena_printf(s->n->arena, "%s has no option '%s'", k->name,
+						   option_name(f, i)));
 		json_array_append_new(all, json_pack("{s:s}", "name", option_name(f, i)));
 	}
 	if (missing)
@@ -162,14 +162,15 @@ static void check_field(struct schema *s, enum notion_field f)
 	s->n->names[f] = arena_cstr(a, str_c(name));
 	s->n->known[f] = type && !strcmp(type, k->type);
 	if (!p && k->needed) {
-		lack(s, arena_printf(a, "there is no property '%s' (%s)", name, k->type));
+		notion_schema_lack(
+			s, arena_printf(a, "there is no property '%s' (%s)", name, k->type));
 		json_object_set_new(s->add, name, new_property(f));
 	} else if (p && !s->n->known[f]) {
 		struct str what = arena_printf(a, "the property '%s' is %s, not %s", name,
 					       type ? type : "unknown", k->type);
 
 		if (k->needed)
-			lack(s, what);
+			notion_schema_lack(s, what);
 		else
 			notion_warn(s->n,
 				    arena_printf(a, "%.*s: pawl leaves it alone", STRF(what)));

@@ -22,8 +22,8 @@ struct state {
 	size_t count, lines;
 	json_t *of_task, *of_page; /* -> place in links */
 	int64_t mark;
-	int64_t talk; /* place of the link whose comments come next */
-	int64_t turn; /* fence of the lock @sync when this state was last used; 0: unknown */
+	int64_t talk;       /* place of the link whose comments come next */
+	int64_t sync_token; /* fence of the lock @sync when this state was last used; 0: unknown */
 };
 
 /* --- lookup ------------------------------------------------------------------------------------------------ */
@@ -224,7 +224,7 @@ static void notion_state_forget(struct state *s)
 		for (int f = 0; f < F_END; f++) {
 			struct link *l = s->links[i];
 
-			if (notion_fields[f].way == BY_PEOPLE)
+			if (notion_fields[f].direction == BY_PEOPLE)
 				continue;
 			l->t.has[f] = l->p.has[f] = l->was.has[f] = false;
 			l->doing.push.has[f] = l->doing.pull.has[f] = false;
@@ -239,7 +239,7 @@ static void take_mark(struct state *s, const json_t *o)
 	if (json_object_get(o, "talk"))
 		s->talk = number_in(o, "talk");
 	if (json_object_get(o, "turn"))
-		s->turn = number_in(o, "turn");
+		s->sync_token = number_in(o, "turn");
 	if (json_is_true(json_object_get(o, "forget")))
 		notion_state_forget(s);
 }
@@ -333,10 +333,10 @@ static enum result take_turn(struct state *s)
 	int64_t fence = s->n->fence;
 	json_t *o;
 
-	if (!fence || fence == s->turn)
+	if (!fence || fence == s->sync_token)
 		return SUCCESS;
 	o = json_pack("{s:I}", "turn", (json_int_t)fence);
-	if (s->turn && fence != s->turn + 1)
+	if (s->sync_token && fence != s->sync_token + 1)
 		json_object_set_new(o, "forget", json_true());
 	take_mark(s, o);
 	return notion_state_append(s, o);
@@ -411,7 +411,7 @@ static void notion_state_tidy(struct state *s)
 		json_decref(o);
 	}
 	buf_addf(&b, "{\"mark\":%lld,\"turn\":%lld,\"talk\":%lld}\n", (long long)s->mark,
-		 (long long)s->turn, (long long)s->talk);
+		 (long long)s->sync_token, (long long)s->talk);
 	if (!b.full)
 		(void)fs_write_atomic(s->path, buf_str(&b), 0600);
 	buf_free(&b);

@@ -29,12 +29,12 @@ static int64_t notion_sync_lock_lease(const struct notion *n)
 /* A sync that was killed on this machine left its lock behind. */
 static void break_dead(struct notion *n, struct arena *a)
 {
-	struct request look = { .op = OP_LOCK_STATUS }, cut = { .op = OP_LOCK_BREAK };
+	struct request read = { .op = OP_LOCK_STATUS }, cut = { .op = OP_LOCK_BREAK };
 	struct answer ans;
 	const struct lock *l;
 
-	GIVE(&look, id, LOCK_ID);
-	if (notion_sync_lock_call(n, &look, &ans, a) != SUCCESS || !ans.task)
+	GIVE(&read, id, LOCK_ID);
+	if (notion_sync_lock_call(n, &read, &ans, a) != SUCCESS || !ans.task)
 		return;
 	l = &ans.task->lock;
 	if (!lease_live(l, ans.now) ||
@@ -55,7 +55,7 @@ static enum result notion_sync_lock_failed(struct notion *n, const struct answer
 	return code;
 }
 
-enum result notion_turn(struct notion *n)
+enum result notion_sync_lock(struct notion *n)
 {
 	struct request rq = { .op = OP_LOCK_ACQUIRE };
 	struct arena a = { 0 };
@@ -65,9 +65,9 @@ enum result notion_turn(struct notion *n)
 	if (n->job->check)
 		return SUCCESS;
 	break_dead(n, &a);
-	n->turn = token_make(n->arena);
+	n->sync_token = token_make(n->arena);
 	GIVE(&rq, id, LOCK_ID);
-	GIVE(&rq, new_token, n->turn);
+	GIVE(&rq, new_token, n->sync_token);
 	GIVE(&rq, ttl, notion_sync_lock_lease(n));
 	GIVE(&rq, operation, STR("sync"));
 	GIVE(&rq, pid, getpid());
@@ -77,7 +77,7 @@ enum result notion_turn(struct notion *n)
 	code = notion_sync_lock_call(n, &rq, &ans, &a);
 	if (code != SUCCESS) {
 		code = notion_sync_lock_failed(n, &ans);
-		n->turn = STR("");
+		n->sync_token = STR("");
 	} else {
 		n->fence = ans.lock ? ans.lock->fence : 0;
 		if (!n->identity.n &&
@@ -96,10 +96,10 @@ enum result notion_renew(struct notion *n)
 	struct answer ans;
 	enum result code;
 
-	if (!n->turn.n || os_boot_ms() - n->renewed_at < RENEW_MS)
+	if (!n->sync_token.n || os_boot_ms() - n->renewed_at < RENEW_MS)
 		return SUCCESS;
 	GIVE(&rq, id, LOCK_ID);
-	GIVE(&rq, token, n->turn);
+	GIVE(&rq, token, n->sync_token);
 	GIVE(&rq, ttl, notion_sync_lock_lease(n));
 	code = notion_sync_lock_call(n, &rq, &ans, &a);
 	if (code != SUCCESS)
@@ -116,10 +116,10 @@ void notion_leave(struct notion *n)
 	struct arena a = { 0 };
 	struct answer ans;
 
-	if (!n->turn.n)
+	if (!n->sync_token.n)
 		return;
 	GIVE(&rq, id, LOCK_ID);
-	GIVE(&rq, token, n->turn);
+	GIVE(&rq, token, n->sync_token);
 	(void)notion_sync_lock_call(n, &rq, &ans, &a);
 	arena_free(&a);
 }

@@ -40,7 +40,7 @@ void git_form_lock(struct git_read *r, const struct git_lockfile *lock);
 /* Makes the record, after the task and the lock have been read. */
 void git_form_record(const struct store_rules *rules, struct git_read *r, struct arena *a);
 
-int git_branch_look(struct git *s);
+int git_branch_read(struct git *s);
 /* The commit at the tip of the branch; zero: there is no branch. */
 int git_branch_tip(struct git *s, git_oid *out);
 /* Moves the branch. */

@@ -175,7 +175,7 @@ static int branch_commit(struct git_set *w)
 
 static int branch_ready(struct git *s)
 {
-	int rc = git_look(s);
+	int rc = git_refresh(s);
 
 	return rc > 0 ? git_absent(s) : rc;
 }
@@ -221,7 +221,7 @@ static int branch_drop(struct git *s)
 	git_tree *top = NULL;
 	struct git_set w;
 	git_oid tree;
-	int rc = git_look(s);
+	int rc = git_refresh(s);
 
 	if (rc)
 		return rc > 0 ? 0 : rc; /* it is already gone */
@@ -255,7 +255,7 @@ static bool branch_roots(struct git *s, struct str key, git_root_fn *fn, void *c
 const struct git_layout git_layout_branch = {
 	.name = "branch",
 	.strangers = true,
-	.look = git_branch_look,
+	.refresh = git_branch_read,
 	.ready = branch_ready,
 	.commit = branch_commit,
 	.make = branch_make,

@@ -20,7 +20,7 @@ struct known {
 	struct git_head *head;
 };
 
-struct look {
+struct refresh {
 	struct git *s;
 	struct arena a;
 	git_tree *top;
@@ -48,7 +48,7 @@ static int64_t last_stamp(struct git *s, const git_oid *tip, struct arena *a)
 	return 0;
 }
 
-static int open_tip(struct look *l, const git_oid *tip)
+static int open_tip(struct refresh *l, const git_oid *tip)
 {
 	git_commit *c = NULL;
 	int rc = git_commit_open(l->s, &c, tip);
@@ -73,13 +73,13 @@ static bool is_file(const git_tree_entry *e)
 }
 
 /* pawl does not write to a branch that is not a queue. */
-static bool is_queue(const struct look *l)
+static bool is_queue(const struct refresh *l)
 {
 	return is_kind(git_tree_entry_byname(l->top, GIT_OWN), GIT_OBJECT_TREE) ||
 	       is_kind(git_tree_entry_byname(l->top, GIT_TASKS), GIT_OBJECT_TREE);
 }
 
-static int git_branch_read_foreign(struct look *l)
+static int git_branch_read_foreign(struct refresh *l)
 {
 	return store_fail(&l->s->base.env, STORE_FOREIGN,
 			  "use another branch: pawl init --store git:REMOTE#BRANCH makes one",
@@ -96,7 +96,7 @@ static int known_cmp(const void *a, const void *b)
 	return str_cmp(x->file, y->file);
 }
 
-static void know(struct look *l)
+static void git_branch_read_know(struct refresh *l)
 {
 	const struct git_view *v = &l->s->view;
 
@@ -107,7 +107,7 @@ static void know(struct look *l)
 		qsort(l->known, l->n_known, sizeof(*l->known), known_cmp);
 }
 
-static struct git_head *known_find(const struct look *l, struct str file)
+static struct git_head *known_find(const struct refresh *l, struct str file)
 {
 	const struct known key = { file, NULL };
 	const struct known *k =
@@ -117,7 +117,7 @@ static struct git_head *known_find(const struct look *l, struct str file)
 }
 
 /* 0, or 1 if the object is too large, missing, or not a file. */
-static int read_blob(struct look *l, const git_oid *oid, struct str *out)
+static int read_blob(struct refresh *l, const git_oid *oid, struct str *out)
 {
 	git_blob *blob = NULL;
 	int rc = git_blob_open(l->s, &blob, oid) ||
@@ -130,7 +130,7 @@ static int read_blob(struct look *l, const git_oid *oid, struct str *out)
 	return rc;
 }
 
-static git_oid lock_oid(const struct look *l, const struct git_head *h)
+static git_oid lock_oid(const struct refresh *l, const struct git_head *h)
 {
 	const git_tree_entry *e = h->lock.n ? git_tree_entry_byname(l->top, h->lock.p) : NULL;
 
@@ -139,13 +139,13 @@ static git_oid lock_oid(const struct look *l, const struct git_head *h)
 
 /* --- heads -------------------------------------------------------------------------------------- */
 
-static struct git_head *head_begin(struct look *l, struct str key, struct str file,
+static struct git_head *head_begin(struct refresh *l, struct str key, struct str file,
 				   const git_oid *oid)
 {
 	struct git_view *v = &l->s->view;
 	struct git_head *h = git_head_make(v, key);
 
-	h->seen = v->look;
+	h->seen = v->refresh;
 	h->bad = false;
 	h->oid = *oid;
 	h->link = h->lease = (git_oid){ 0 };
@@ -154,7 +154,7 @@ static struct git_head *head_begin(struct look *l, struct str key, struct str fi
 	return h;
 }
 
-static void head_bad(struct look *l, struct git_head *h, struct str file, size_t line,
+static void head_bad(struct refresh *l, struct git_head *h, struct str file, size_t line,
 		     struct str why)
 {
 	struct arena *a = &l->s->view.arena;
@@ -165,15 +165,15 @@ static void head_bad(struct look *l, struct git_head *h, struct str file, size_t
 	mem_queue_drop(&l->s->view.q, h->key);
 }
 
-static bool git_branch_read_taken(const struct look *l, struct str key)
+static bool git_branch_read_taken(const struct refresh *l, struct str key)
 {
 	const struct git_head *h = git_head(&l->s->view, key);
 
-	return h && h->seen == l->s->view.look;
+	return h && h->seen == l->s->view.refresh;
 }
 
 /* Reports a file that does not tell its task: the task's id comes from the file's name. */
-static void file_bad(struct look *l, struct str folder, struct str name, const git_oid *oid,
+static void file_bad(struct refresh *l, struct str folder, struct str name, const git_oid *oid,
 		     size_t line, struct str why)
 {
 	struct str file = arena_printf(&l->a, "%.*s/%.*s", STRF(folder), STRF(name));
@@ -184,7 +184,7 @@ static void file_bad(struct look *l, struct str folder, struct str name, const g
 	head_bad(l, head_begin(l, key, file, oid), file, line, why);
 }
 
-static void head_put(struct look *l, struct git_head *h, struct record *r)
+static void head_put(struct refresh *l, struct git_head *h, struct record *r)
 {
 	r->body_changed = true;
 	git_clock_show(l->s, h, r, &l->a);
@@ -194,7 +194,7 @@ static void head_put(struct look *l, struct git_head *h, struct record *r)
 /* --- tasks -------------------------------------------------------------------------------------- */
 
 /* False: the lock file exists, but does not tell the holder. */
-static bool add_lock(struct look *l, struct git_head *h, struct git_read *r)
+static bool add_lock(struct refresh *l, struct git_head *h, struct git_read *r)
 {
 	struct yaml_fault fault = { 0, STR(UNREAD) };
 	struct git_lockfile lock;
@@ -214,7 +214,7 @@ static bool add_lock(struct look *l, struct git_head *h, struct git_read *r)
 	return true;
 }
 
-static void task_put(struct look *l, struct git_head *h, struct git_read *r)
+static void task_put(struct refresh *l, struct git_head *h, struct git_read *r)
 {
 	const struct task *t = &r->task;
 
@@ -225,7 +225,7 @@ static void task_put(struct look *l, struct git_head *h, struct git_read *r)
 	head_put(l, h, &r->rec);
 }
 
-static void task_load(struct look *l, struct str name, const git_oid *oid)
+static void task_load(struct refresh *l, struct str name, const git_oid *oid)
 {
 	struct yaml_fault fault = { 0, STR(UNREAD) };
 	struct str file, text, key;
@@ -249,7 +249,7 @@ static void task_load(struct look *l, struct str name, const git_oid *oid)
 		task_put(l, h, &r);
 }
 
-static bool same_task(struct look *l, struct git_head *h, const git_oid *oid)
+static bool same_task(struct refresh *l, struct git_head *h, const git_oid *oid)
 {
 	git_oid lock;
 
@@ -259,7 +259,7 @@ static bool same_task(struct look *l, struct git_head *h, const git_oid *oid)
 	return git_oid_equal(&lock, &h->link);
 }
 
-static void see_task(struct look *l, struct str name, const git_oid *oid)
+static void see_task(struct refresh *l, struct str name, const git_oid *oid)
 {
 	struct str file = arena_printf(&l->a, "%s/%.*s", GIT_TASKS, STRF(name));
 	struct git_head *h = known_find(l, file);
@@ -267,14 +267,14 @@ static void see_task(struct look *l, struct str name, const git_oid *oid)
 	if (!str_ends(name, STR(".md")))
 		return;
 	if (same_task(l, h, oid))
-		h->seen = l->s->view.look;
+		h->seen = l->s->view.refresh;
 	else
 		task_load(l, name, oid);
 }
 
 /* --- other records ------------------------------------------------------------------------------ */
 
-static void see_other(struct look *l, struct str name, const git_oid *oid)
+static void see_other(struct refresh *l, struct str name, const git_oid *oid)
 {
 	struct str file = arena_printf(&l->a, "%s/%.*s", GIT_OWN, STRF(name)), text;
 	struct git_head *h = known_find(l, file);
@@ -283,7 +283,7 @@ static void see_other(struct look *l, struct str name, const git_oid *oid)
 	if (str_is(name, GIT_MARK) || !str_ends(name, STR(".json")))
 		return;
 	if (h && !h->bad && git_oid_equal(&h->oid, oid)) {
-		h->seen = l->s->view.look;
+		h->seen = l->s->view.refresh;
 		return;
 	}
 	if (read_blob(l, oid, &text) || !git_record_read(text, &r, &l->a) ||
@@ -294,8 +294,8 @@ static void see_other(struct look *l, struct str name, const git_oid *oid)
 	head_put(l, head_begin(l, r.key, file, oid), &r);
 }
 
-static int see_folder(struct look *l, const char *folder,
-		      void (*see)(struct look *, struct str, const git_oid *))
+static int see_folder(struct refresh *l, const char *folder,
+		      void (*see)(struct refresh *, struct str, const git_oid *))
 {
 	const git_tree_entry *e = git_tree_entry_byname(l->top, folder);
 	git_tree *t = NULL;
@@ -316,7 +316,7 @@ static int see_folder(struct look *l, const char *folder,
 
 /* --- tasks that wait for others ----------------------------------------------------------------- */
 
-static void set_counts(struct look *l, struct git_head *h, const struct task *c)
+static void set_counts(struct refresh *l, struct git_head *h, const struct task *c)
 {
 	struct git_view *v = &l->s->view;
 	const struct record *old = mem_queue_get(&v->q, h->key, 0);
@@ -338,7 +338,7 @@ static void set_counts(struct look *l, struct git_head *h, const struct task *c)
 
 /* A person who edits a file does not update the counts of the tasks that wait for it. It is unknown whether an
  * unreadable task is Done, so it counts as open. */
-static void git_branch_read_recount(struct look *l)
+static void git_branch_read_recount(struct refresh *l)
 {
 	const struct git_view *v = &l->s->view;
 	struct recount c = { .rules = l->s->base.env.rules };
@@ -369,7 +369,7 @@ static void git_branch_read_recount(struct look *l)
 
 /* --- the look ----------------------------------------------------------------------------------- */
 
-static int look_at(struct look *l, const git_oid *tip)
+static int check_one(struct refresh *l, const git_oid *tip)
 {
 	struct git_view *v = &l->s->view;
 	int rc = open_tip(l, tip);
@@ -378,8 +378,8 @@ static int look_at(struct look *l, const git_oid *tip)
 		rc = git_branch_read_foreign(l);
 	if (rc)
 		return rc;
-	know(l);
-	v->look++;
+	git_branch_read_know(l);
+	v->refresh++;
 	v->stamp = last_stamp(l->s, tip, &l->a);
 	rc = see_folder(l, GIT_TASKS, see_task);
 	if (rc == 0)
@@ -391,9 +391,9 @@ static int look_at(struct look *l, const git_oid *tip)
 	return rc;
 }
 
-int git_branch_look(struct git *s)
+int git_branch_read(struct git *s)
 {
-	struct look l = { .s = s };
+	struct refresh l = { .s = s };
 	git_oid tip;
 	int rc = git_branch_tip(s, &tip);
 
@@ -402,7 +402,7 @@ int git_branch_look(struct git *s)
 	if (rc == 0 && git_oid_is_zero(&tip))
 		rc = 1;
 	if (rc == 0)
-		rc = look_at(&l, &tip);
+		rc = check_one(&l, &tip);
 	if (rc)
 		git_view_clear(&s->view);
 	git_tree_free(l.top);

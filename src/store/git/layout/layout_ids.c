@@ -42,7 +42,7 @@ static void put_all(struct git *s, int64_t next)
 				  .hot = arena_printf(&a, "%lld", (long long)next - 1),
 				  .body_changed = true };
 
-	h->seen = s->view.look;
+	h->seen = s->view.refresh;
 	mem_queue_put(&s->view.q, &r);
 	for (size_t i = 0; i < s->worktree->n; i++) {
 		const struct git_file *f = &s->worktree->v[i];
@@ -53,7 +53,7 @@ static void put_all(struct git *s, int64_t next)
 	arena_free(&a);
 }
 
-static int look_at(struct git *s, const git_oid *tip)
+static int check_one(struct git *s, const git_oid *tip)
 {
 	git_tree *top = NULL;
 	int64_t next, ignored;
@@ -62,7 +62,7 @@ static int look_at(struct git *s, const git_oid *tip)
 	if (rc == 0)
 		rc = read_number(s, top, &next);
 	if (rc == 0) {
-		s->view.look++;
+		s->view.refresh++;
 		git_tip_said(s, tip, &s->view.stamp, &ignored);
 		put_all(s, next);
 		git_view_prune(&s->view);
@@ -73,7 +73,7 @@ static int look_at(struct git *s, const git_oid *tip)
 	return rc;
 }
 
-static int ids_look(struct git *s)
+static int ids_read(struct git *s)
 {
 	git_oid tip;
 	int rc = git_branch_tip(s, &tip);
@@ -83,7 +83,7 @@ static int ids_look(struct git *s)
 	if (rc == 0)
 		rc = git_worktree_read(s);
 	if (rc == 0)
-		rc = look_at(s, &tip);
+		rc = check_one(s, &tip);
 	if (rc)
 		git_view_clear(&s->view);
 	return rc;
@@ -155,7 +155,7 @@ static int ids_make(struct git *s)
 const struct git_layout git_layout_ids = {
 	.name = "ids",
 	.strangers = true,
-	.look = ids_look,
+	.refresh = ids_read,
 	.ready = git_tip_ready,
 	.commit = ids_commit,
 	.make = ids_make,

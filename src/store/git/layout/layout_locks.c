@@ -100,7 +100,7 @@ bool git_tip_roots(struct git *s, struct str key, git_root_fn *fn, void *ctx)
 
 int git_tip_ready(struct git *s)
 {
-	int rc = git_look(s);
+	int rc = git_refresh(s);
 
 	return rc > 0 ? git_absent(s) : rc;
 }
@@ -378,7 +378,7 @@ static int locks_stand_in(struct git *s, struct str key, struct record *out, str
 const struct git_layout git_layout_locks = {
 	.name = "locks",
 	.strangers = true,
-	.look = git_locks_look,
+	.refresh = git_locks_read,
 	.ready = git_tip_ready,
 	.commit = locks_commit,
 	.make = locks_make,
@@ -431,7 +431,7 @@ static int open_top(struct git *s, git_oid *tip, git_tree **top)
 
 	if (rc != STORE_CORRUPT)
 		return rc;
-	rc = git_mend(s, rc);
+	rc = git_repair(s, rc);
 	git_view_clear(&s->view);
 	if (rc == STORE_CORRUPT)
 		return rc;

@@ -8,7 +8,7 @@
 
 #define LOCK_MAX (64u << 10)
 
-struct look {
+struct refresh {
 	struct git *s;
 	struct git_worktree *w;
 	struct arena *a; /* of the items */
@@ -28,7 +28,7 @@ const struct git_item *git_item_find(const struct git_worktree *w, struct str ke
 	return w->n_items ? bsearch(&key, w->items, w->n_items, sizeof(*w->items), key_cmp) : NULL;
 }
 
-static struct git_item *item_add(struct look *l, struct str id, const struct git_file *f)
+static struct git_item *item_add(struct refresh *l, struct str id, const struct git_file *f)
 {
 	struct git_worktree *w = l->w;
 	struct git_item *it;
@@ -48,7 +48,7 @@ static struct git_item *item_add(struct look *l, struct str id, const struct git
 	return it;
 }
 
-static struct git_item *item_of(struct look *l, struct str id)
+static struct git_item *item_of(struct refresh *l, struct str id)
 {
 	struct str key = task_key(l->a, id);
 	struct git_item *it = l->n_files
@@ -59,7 +59,7 @@ static struct git_item *item_of(struct look *l, struct str id)
 }
 
 /* An unreadable lock still counts as a lock: somebody holds it. */
-static void git_locks_read_unreadable(struct look *l, struct git_item *it,
+static void git_locks_read_unreadable(struct refresh *l, struct git_item *it,
 				      const struct yaml_fault *fault)
 {
 	struct str at = fault->line ? arena_printf(l->a, ":%zu", fault->line) : STR("");
@@ -73,7 +73,7 @@ static void git_locks_read_unreadable(struct look *l, struct git_item *it,
 		it->task.lock.holder.n = NAME_MAX_BYTES;
 }
 
-static int read_lock(struct look *l, struct git_item *it, struct git_lockfile *out,
+static int read_lock(struct refresh *l, struct git_item *it, struct git_lockfile *out,
 		     struct yaml_fault *fault)
 {
 	git_blob *blob = NULL;
@@ -90,7 +90,7 @@ static int read_lock(struct look *l, struct git_item *it, struct git_lockfile *o
 }
 
 /* Copies the lock into the task; settle() derives the status from it. */
-static void lay_over(struct look *l, struct git_item *it, const struct git_lockfile *f)
+static void lay_over(struct refresh *l, struct git_item *it, const struct git_lockfile *f)
 {
 	struct task *t = &it->task;
 
@@ -101,7 +101,7 @@ static void lay_over(struct look *l, struct git_item *it, const struct git_lockf
 		l->w->fence = f->fence;
 }
 
-static void see_lock(struct look *l, const git_tree_entry *e)
+static void see_lock(struct refresh *l, const git_tree_entry *e)
 {
 	struct git_lockfile f = { 0 };
 	struct yaml_fault fault;
@@ -124,7 +124,7 @@ static void see_lock(struct look *l, const git_tree_entry *e)
 /* --- tasks -------------------------------------------------------------------------------------- */
 
 /* The holder works on the task, unless its lock is a manual one. */
-static void git_locks_read_settle(const struct look *l, struct git_item *it)
+static void git_locks_read_settle(const struct refresh *l, struct git_item *it)
 {
 	struct task *t = &it->task;
 	const struct lock *lock = &t->lock;
@@ -175,7 +175,7 @@ struct git_head *git_item_put(struct git *s, const struct git_item *it, struct a
 			    .body = task_part(&it->task, BODY, a),
 			    .body_changed = true };
 
-	h->seen = v->look;
+	h->seen = v->refresh;
 	h->lease = it->oid;
 	h->clock = arena_str(&v->arena, it->clock);
 	h->file = it->fault.n ? arena_str(&v->arena, it->name) : STR("");
@@ -199,7 +199,7 @@ static int item_cmp(const void *a, const void *b)
 	return str_cmp(((const struct git_item *)a)->key, ((const struct git_item *)b)->key);
 }
 
-static void put_all(struct look *l)
+static void put_all(struct refresh *l)
 {
 	struct git_worktree *w = l->w;
 	struct arena a = { 0 };
@@ -214,10 +214,10 @@ static void put_all(struct look *l)
 	arena_free(&a);
 }
 
-static int look_at(struct git *s, const git_oid *tip)
+static int check_one(struct git *s, const git_oid *tip)
 {
 	struct git_worktree *w = s->worktree;
-	struct look l = { .s = s, .w = w, .a = &w->seen };
+	struct refresh l = { .s = s, .w = w, .a = &w->seen };
 	int rc = git_tip_tree(s, tip, &l.top);
 
 	if (rc)
@@ -225,7 +225,7 @@ static int look_at(struct git *s, const git_oid *tip)
 	arena_free(&w->seen);
 	w->items = NULL;
 	w->n_items = 0;
-	s->view.look++;
+	s->view.refresh++;
 	git_tip_said(s, tip, &s->view.stamp, &w->fence);
 	for (size_t i = 0; i < w->n; i++)
 		item_add(&l, w->v[i].task.id, &w->v[i]);
@@ -240,7 +240,7 @@ static int look_at(struct git *s, const git_oid *tip)
 	return 0;
 }
 
-int git_locks_look(struct git *s)
+int git_locks_read(struct git *s)
 {
 	uint64_t before = s->worktree->stamp;
 	git_oid tip;
@@ -251,7 +251,7 @@ int git_locks_look(struct git *s)
 	if (rc == 0)
 		rc = git_worktree_read(s);
 	if (rc == 0 && (s->worktree->stamp != before || !git_oid_equal(&tip, &s->view.base)))
-		rc = look_at(s, &tip);
+		rc = check_one(s, &tip);
 	if (rc)
 		git_view_clear(&s->view);
 	return rc;

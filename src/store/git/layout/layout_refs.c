@@ -12,7 +12,7 @@ static bool is_task(struct str key)
 	return str_starts(key, STR("task/"));
 }
 
-static bool lively(const struct record *r)
+static bool git_refs_lively(const struct record *r)
 {
 	return r->ix.lane != LANE_NONE || r->ix.holder.n;
 }
@@ -24,7 +24,7 @@ static void git_refs_place(struct git_set *w, struct git_step *p, size_t *n_refs
 	else if (p->head && !p->head->on_base)
 		p->to_base = false;
 	else
-		p->to_base = !lively(p->rec) || *n_refs >= w->s->refs_wanted;
+		p->to_base = !git_refs_lively(p->rec) || *n_refs >= w->s->refs_wanted;
 	if (!p->to_base && (!p->head || p->head->on_base))
 		++*n_refs;
 }
@@ -33,7 +33,7 @@ static void place_all(struct git_set *w)
 {
 	size_t n_refs = w->s->view.n_refs;
 
-	n_refs -= w->fold.n < n_refs ? w->fold.n : n_refs;
+	n_refs -= w->compact.n < n_refs ? w->compact.n : n_refs;
 	for (size_t i = 0; i < w->n; i++) {
 		struct git_step *p = &w->steps[i];
 
@@ -81,10 +81,11 @@ static void add_link(struct git_set *w, struct str key, const git_oid *oid)
 	w->base_moves = true;
 }
 
-static void add_hung(struct git_set *w, const git_oid *oid)
+static void add_appended(struct git_set *w, const git_oid *oid)
 {
-	w->hung = arena_grow(&w->a, w->hung, w->n_hung, sizeof(*w->hung));
-	w->hung[w->n_hung++] = *oid;
+	w->appended_list = arena_grow(&w->a, w->appended_list, w->n_appended,
+				      sizeof(*w->appended_list));
+	w->appended_list[w->n_appended++] = *oid;
 }
 
 static const git_oid none;
@@ -157,21 +158,21 @@ static int write_step(struct git_set *w, struct git_step *p, bool first)
 			if (!git_oid_is_zero(&w->moves[i].to))
 				parents[d.n_parents++] = w->moves[i].to;
 	} else if (!p->to_base && w->n_moves > 1) {
-		d.lead = w->moves[0].name;
+		d.leader = w->moves[0].name;
 	}
 	return git_commit_write(w->s, &d, &p->oid, &w->a);
 }
 
-static void hang(struct git_set *w, const struct git_step *p)
+static void git_refs_append(struct git_set *w, const struct git_step *p)
 {
 	if (p->rec && p->to_base) {
 		add_link(w, p->key, &p->oid);
-		add_hung(w, &p->oid);
+		add_appended(w, &p->oid);
 	} else if (p->head && p->head->on_base) {
 		add_link(w, p->key, &none);
 	}
 	if (p->head && !p->head->on_base && (!p->rec || p->to_base))
-		add_hung(w, &p->head->oid);
+		add_appended(w, &p->head->oid);
 	if (!p->rec && p->head && !git_oid_is_zero(&p->head->link))
 		add_link(w, p->key, &none);
 }
@@ -201,7 +202,7 @@ static int write_steps(struct git_set *w, bool first)
 static int write_base(struct git_set *w)
 {
 	struct git_view *v = &w->s->view;
-	git_oid *parents = arena_array(&w->a, git_oid, 1 + w->n_hung + w->n_moves);
+	git_oid *parents = arena_array(&w->a, git_oid, 1 + w->n_appended + w->n_moves);
 	struct git_draft d = { .stamp = w->stamp,
 			       .nonce = w->nonce,
 			       .lines = w->lines,
@@ -214,19 +215,19 @@ static int write_base(struct git_set *w)
 		return rc;
 	if (!git_oid_is_zero(&v->base))
 		parents[d.n_parents++] = v->base;
-	for (size_t i = 0; i < w->n_hung; i++)
-		parents[d.n_parents++] = w->hung[i];
+	for (size_t i = 0; i < w->n_appended; i++)
+		parents[d.n_parents++] = w->appended_list[i];
 	for (size_t i = 1; i < w->n_moves; i++)
 		if (!git_oid_is_zero(&w->moves[i].to))
 			parents[d.n_parents++] = w->moves[i].to;
 	return git_commit_write(w->s, &d, &w->moves[0].to, &w->a);
 }
 
-static void hang_folded(struct git_set *w)
+static void append_compacted(struct git_set *w)
 {
-	for (size_t i = 0; i < w->fold.n; i++) {
-		add_link(w, w->fold.v[i]->key, &w->fold.v[i]->oid);
-		add_hung(w, &w->fold.v[i]->oid);
+	for (size_t i = 0; i < w->compact.n; i++) {
+		add_link(w, w->compact.v[i]->key, &w->compact.v[i]->oid);
+		add_appended(w, &w->compact.v[i]->oid);
 	}
 }
 
@@ -239,8 +240,8 @@ static int write_commits(struct git_set *w)
 	if (!w->base_moves)
 		return write_steps(w, true);
 	for (size_t i = 0; i < w->n; i++)
-		hang(w, &w->steps[i]);
-	hang_folded(w);
+		git_refs_append(w, &w->steps[i]);
+	append_compacted(w);
 	return write_base(w);
 }
 
@@ -267,8 +268,8 @@ static int git_refs_settle(struct git *s)
 	struct git_view *v = &s->view;
 	int rc = 0;
 
-	for (size_t i = 0; rc >= 0 && i < v->n_owed; i++)
-		rc = s->transport->push(s, &v->owed[i], 1);
+	for (size_t i = 0; rc >= 0 && i < v->n_pending; i++)
+		rc = s->transport->push(s, &v->pending_moves[i], 1);
 	return rc < 0 ? rc : 0;
 }
 
@@ -276,11 +277,11 @@ static int git_refs_settle(struct git *s)
 static int refs_ready(struct git *s)
 {
 	for (int i = 0; i < GIT_TRIES; i++) {
-		int rc = git_look(s);
+		int rc = git_refresh(s);
 
 		if (rc)
 			return rc > 0 ? git_absent(s) : rc;
-		if (!s->view.n_owed)
+		if (!s->view.n_pending)
 			return 0;
 		if (!s->memo.off) { /* the memo alone must not move refs */
 			git_memo_doubt(s);
@@ -323,7 +324,7 @@ static int refs_commit(struct git_set *w)
 	busy = busy_keys(w);
 	if (!git_memo_sure(w->s, busy))
 		return 1;
-	git_fold_plan(w->s, busy, &w->fold, &w->a);
+	git_compact_plan(w->s, busy, &w->compact, &w->a);
 	git_set_states(w);
 	git_set_lines(w);
 	place_all(w);
@@ -338,7 +339,7 @@ static int refs_commit(struct git_set *w)
 	if (rc == 0)
 		note_commits(w);
 	if (rc == 0 && w->base_moves)
-		git_fold_finish(w->s, &w->fold, &w->a);
+		git_compact_finish(w->s, &w->compact, &w->a);
 	return rc;
 }
 
@@ -387,7 +388,7 @@ static int drop_base(struct git *s)
 
 static int refs_drop(struct git *s)
 {
-	int rc = git_look(s);
+	int rc = git_refresh(s);
 
 	if (rc == 0)
 		rc = drop_base(s);
@@ -449,7 +450,7 @@ static bool refs_roots(struct git *s, struct str key, git_root_fn *fn, void *ctx
 
 const struct git_layout git_layout_refs = {
 	.name = "refs",
-	.look = git_refs_look,
+	.refresh = git_refs_read,
 	.ready = refs_ready,
 	.commit = refs_commit,
 	.make = refs_make,

@@ -5,18 +5,18 @@
  */
 #include "store/git/git.h"
 
-#define LOOKS 20 /* attempts to see all refs of a change */
+#define CHECKS 20 /* attempts to see all refs of a change */
 
 /* --- reading ------------------------------------------------------------------------------------ */
 
-struct look {
+struct refresh {
 	struct git *s;
 	struct arena a;
 	const struct git_refs *refs;
 	bool torn;
 };
 
-static void note_owed(struct look *l, const struct git_move *moves, size_t n)
+static void note_pending(struct refresh *l, const struct git_move *moves, size_t n)
 {
 	struct git_view *v = &l->s->view;
 
@@ -27,10 +27,11 @@ static void note_owed(struct look *l, const struct git_move *moves, size_t n)
 
 		if (!still)
 			continue;
-		if (v->n_owed == v->owed_room)
-			v->owed = mem_grow(v->owed, (v->owed_room = v->owed_room * 2 + 4) *
-							    sizeof(*v->owed));
-		v->owed[v->n_owed++] = moves[i];
+		if (v->n_pending == v->pending_room)
+			v->pending_moves = mem_grow(v->pending_moves,
+						    (v->pending_room = v->pending_room * 2 + 4) *
+							    sizeof(*v->pending_moves));
+		v->pending_moves[v->n_pending++] = moves[i];
 	}
 }
 
@@ -50,7 +51,7 @@ static bool git_refs_read_fits(const struct git_head *h, const struct git_state 
 }
 
 /* An unreadable commit makes its record unusable; other records are not affected. */
-static void head_load(struct look *l, struct git_head *h)
+static void head_load(struct refresh *l, struct git_head *h)
 {
 	struct git_view *v = &l->s->view;
 	/* not the look's arena: a thousand large commits would stay in memory */
@@ -79,18 +80,18 @@ static void head_load(struct look *l, struct git_head *h)
 	git_clock_show(l->s, h, &st.rec, &a);
 	mem_queue_put(&v->q, &st.rec);
 	h->stamp = st.stamp;
-	h->lead = arena_str(&v->arena, st.lead);
+	h->leader = arena_str(&v->arena, st.leader);
 	if (st.stamp > v->stamp)
 		v->stamp = st.stamp;
 	keep_moves(v, &st, &h->moves);
 	arena_free(&a);
 }
 
-static void head_set(struct look *l, struct git_head *h, const git_oid *oid, bool on_base)
+static void head_set(struct refresh *l, struct git_head *h, const git_oid *oid, bool on_base)
 {
 	bool same = h->seen && !h->bad && git_oid_equal(&h->oid, oid);
 
-	h->seen = l->s->view.look;
+	h->seen = l->s->view.refresh;
 	h->on_base = on_base;
 	h->oid = *oid;
 	if (!same)
@@ -103,11 +104,11 @@ static int link_seen(struct git *s, struct str key, const git_oid *oid, void *ct
 
 	(void)ctx;
 	h->link = *oid;
-	h->linked = s->view.look;
+	h->linked = s->view.refresh;
 	return 0;
 }
 
-static int base_load(struct look *l, const git_oid *oid)
+static int base_load(struct refresh *l, const git_oid *oid)
 {
 	struct git_view *v = &l->s->view;
 	struct git_state st;
@@ -133,23 +134,23 @@ static int base_load(struct look *l, const git_oid *oid)
 static void keep_links(struct git_view *v)
 {
 	for (size_t i = 0; i < v->n; i++)
-		if (v->heads[i]->linked + 1 == v->look)
-			v->heads[i]->linked = v->look;
+		if (v->heads[i]->linked + 1 == v->refresh)
+			v->heads[i]->linked = v->refresh;
 }
 
 /* A ref of its own takes precedence over the link from the base. */
-static void use_links(struct look *l)
+static void use_links(struct refresh *l)
 {
 	struct git_view *v = &l->s->view;
 
 	for (size_t i = 0; i < v->n; i++)
-		if (v->heads[i]->linked == v->look && v->heads[i]->seen != v->look)
+		if (v->heads[i]->linked == v->refresh && v->heads[i]->seen != v->refresh)
 			head_set(l, v->heads[i], &v->heads[i]->link, true);
 }
 
 /* A record has exactly one ref. A second spelling of its name would make a change wait for the first one
  * forever. */
-static struct git_head *ref_head(struct look *l, struct str name)
+static struct git_head *ref_head(struct refresh *l, struct str name)
 {
 	struct str id;
 
@@ -162,7 +163,7 @@ static struct git_head *ref_head(struct look *l, struct str name)
 	return git_head_make(&l->s->view, arena_printf(&l->a, "task/%.*s", STRF(id)));
 }
 
-static void tasks_load(struct look *l)
+static void tasks_load(struct refresh *l)
 {
 	struct git_view *v = &l->s->view;
 
@@ -177,16 +178,16 @@ static void tasks_load(struct look *l)
 	}
 }
 
-static int64_t lead_stamp(const struct look *l, struct str lead)
+static int64_t leader_stamp(const struct refresh *l, struct str leader)
 {
 	const struct git_view *v = &l->s->view;
 	struct arena a = { 0 };
 	const struct git_head *h = NULL;
 	struct str id;
 
-	if (str_eq(lead, GIT_BASE))
+	if (str_eq(leader, GIT_BASE))
 		return v->base_stamp;
-	if (str_cut_prefix(&lead, STR("t/")) && git_unname(&a, lead, &id))
+	if (str_cut_prefix(&leader, STR("t/")) && git_unname(&a, leader, &id))
 		h = git_head(v, arena_printf(&a, "task/%.*s", STRF(id)));
 	arena_free(&a);
 	/* the first ref is gone, so a later change has removed it */
@@ -195,14 +196,14 @@ static int64_t lead_stamp(const struct look *l, struct str lead)
 
 /* The first ref of a change moves first. If another ref of the change looks newer, the first was read too
  * early. */
-static bool is_torn(struct look *l)
+static bool is_torn(struct refresh *l)
 {
 	const struct git_view *v = &l->s->view;
 
 	for (size_t i = 0; i < v->n; i++) {
 		const struct git_head *h = v->heads[i];
 
-		if (h->lead.n && !h->on_base && !h->bad && lead_stamp(l, h->lead) < h->stamp)
+		if (h->leader.n && !h->on_base && !h->bad && leader_stamp(l, h->leader) < h->stamp)
 			return true;
 	}
 	return false;
@@ -211,21 +212,21 @@ static bool is_torn(struct look *l)
 /* --- interrupted changes ------------------------------------------------------------------------ */
 
 /* Shows an interrupted change as complete. */
-static void show_owed(struct look *l)
+static void show_pending(struct refresh *l)
 {
 	struct git_view *v = &l->s->view;
 
-	note_owed(l, v->base_moves.v, v->base_moves.n);
+	note_pending(l, v->base_moves.v, v->base_moves.n);
 	for (size_t i = 0; i < v->n; i++)
-		if (v->heads[i]->seen == v->look && !v->heads[i]->on_base)
-			note_owed(l, v->heads[i]->moves.v, v->heads[i]->moves.n);
-	for (size_t i = 0; i < v->n_owed; i++) {
-		struct git_head *h = ref_head(l, v->owed[i].name);
+		if (v->heads[i]->seen == v->refresh && !v->heads[i]->on_base)
+			note_pending(l, v->heads[i]->moves.v, v->heads[i]->moves.n);
+	for (size_t i = 0; i < v->n_pending; i++) {
+		struct git_head *h = ref_head(l, v->pending_moves[i].name);
 
-		if (h && git_oid_is_zero(&v->owed[i].to))
-			h->seen = v->look - 1;
+		if (h && git_oid_is_zero(&v->pending_moves[i].to))
+			h->seen = v->refresh - 1;
 		else if (h)
-			head_set(l, h, &v->owed[i].to, false);
+			head_set(l, h, &v->pending_moves[i].to, false);
 	}
 }
 
@@ -242,7 +243,7 @@ static bool is_older(const struct git_view *v)
 	return older;
 }
 
-static int look_once(struct look *l)
+static int check_once(struct refresh *l)
 {
 	struct git_view *v = &l->s->view;
 	const git_oid *base = git_ref_find(l->refs, GIT_BASE);
@@ -252,8 +253,8 @@ static int look_once(struct look *l)
 		git_view_clear(v);
 		return 1;
 	}
-	v->look++;
-	v->n_owed = 0;
+	v->refresh++;
+	v->n_pending = 0;
 	tasks_load(l);
 	if (git_oid_equal(base, &v->base))
 		keep_links(v);
@@ -263,7 +264,7 @@ static int look_once(struct look *l)
 		git_view_clear(v);
 		return rc;
 	}
-	show_owed(l);
+	show_pending(l);
 	use_links(l);
 	git_view_prune(v);
 	if (!is_older(v))
@@ -272,19 +273,19 @@ static int look_once(struct look *l)
 	return store_fail_older(&l->s->base.env, l->s->remote);
 }
 
-int git_refs_look(struct git *s)
+int git_refs_read(struct git *s)
 {
 	int rc = 0;
 
-	for (int i = 0; i < LOOKS; i++) {
-		struct look l = { .s = s };
+	for (int i = 0; i < CHECKS; i++) {
+		struct refresh l = { .s = s };
 		struct git_refs refs;
 
 		rc = s->transport->list(s, &refs, &l.a);
-		git_memo_look(s);
+		git_memo_check(s);
 		l.refs = &refs;
 		if (rc == 0)
-			rc = look_once(&l);
+			rc = check_once(&l);
 		l.torn = rc == 0 && is_torn(&l);
 		arena_free(&l.a);
 		if (!l.torn)

@@ -44,12 +44,12 @@ void git_worktree_open(struct git *s, const struct uri *uri)
 static void find_top(struct git_worktree *w, const char *dir)
 {
 	bool skipped;
-	git_repository *repo = w->looked ? NULL : git_own_repository(dir, &skipped);
+	git_repository *repo = w->checked ? NULL : git_own_repository(dir, &skipped);
 
 	if (repo && git_repository_workdir(repo))
 		w->top = realpath(git_repository_workdir(repo), NULL);
 	git_repository_free(repo);
-	w->looked = true;
+	w->checked = true;
 }
 
 void git_worktree_close(struct git *s)

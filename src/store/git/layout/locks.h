@@ -16,7 +16,7 @@
 #define GIT_IDS "aitask-ids"
 #define GIT_NEXT_ID "next_id.txt"
 
-int git_locks_look(struct git *s);
+int git_locks_read(struct git *s);
 /* NULL: there is no such task. */
 const struct git_item *git_item_find(const struct git_worktree *w, struct str key);
 

@@ -34,7 +34,7 @@ struct git_item {
 
 struct git_worktree {
 	char *top;              /* NULL: there is no worktree */
-	bool looked;            /* the worktree was searched for */
+	bool checked;           /* the worktree was searched for */
 	char *tasks, *archived; /* folders in it */
 	struct git_file *v;     /* by key */
 	size_t n;

@@ -44,7 +44,7 @@ static bool is_openssh(struct str command, struct str variant)
 	return str_is(base_name(str_cut(&command, ' ')), "ssh");
 }
 
-static bool find_ssh(struct git_way *w, const struct git_ssh_config *conf, struct arena *a)
+static bool find_ssh(struct git_endpoint *w, const struct git_ssh_config *conf, struct arena *a)
 {
 	struct str variant = from_env("GIT_SSH_VARIANT");
 
@@ -61,7 +61,7 @@ static bool find_ssh(struct git_way *w, const struct git_ssh_config *conf, struc
 }
 
 /* HOST[:PORT]; neither may look like an option. */
-static bool split_host(struct git_way *w, struct str text)
+static bool split_host(struct git_endpoint *w, struct str text)
 {
 	w->host = str_cut(&text, ':');
 	w->port = text;
@@ -73,7 +73,7 @@ static bool split_host(struct git_way *w, struct str text)
 	return true;
 }
 
-static bool split_url(struct git_way *w, struct str rest)
+static bool split_url(struct git_endpoint *w, struct str rest)
 {
 	struct str host = { rest.p, 0 };
 
@@ -85,7 +85,7 @@ static bool split_url(struct git_way *w, struct str rest)
 	return w->path.n > 1 && split_host(w, host);
 }
 
-static bool split_scp(struct git_way *w, struct str text)
+static bool split_scp(struct git_endpoint *w, struct str text)
 {
 	w->host = str_cut(&text, ':');
 	w->path = text;
@@ -93,30 +93,30 @@ static bool split_scp(struct git_way *w, struct str text)
 	       !git_transport_has(w->host, '[') && !git_transport_has(w->host, '/');
 }
 
-void git_way_find(struct git_way *w, struct str remote, const struct git_ssh_config *conf,
-		  struct arena *a)
+void git_endpoint_find(struct git_endpoint *w, struct str remote, const struct git_ssh_config *conf,
+		       struct arena *a)
 {
-	*w = (struct git_way){ 0 };
+	*w = (struct git_endpoint){ 0 };
 	remote = arena_str(a, remote);
 	if (remote.n && remote.p[0] == '/') {
 		w->path = remote;
-		w->kind = WAY_PATH;
+		w->kind = CONN_PATH;
 		return;
 	}
 	if (git_transport_has(remote, '%')) /* git knows which parts of a URL to decode */
 		return;
 	if (str_cut_prefix(&remote, STR("file://"))) {
 		w->path = remote;
-		w->kind = remote.n && remote.p[0] == '/' ? WAY_PATH : WAY_NONE;
+		w->kind = remote.n && remote.p[0] == '/' ? CONN_PATH : ACTION_NONE;
 	} else if (str_cut_prefix(&remote, STR("git://"))) {
 		if (split_url(w, remote) && !conf->proxy.n && !from_env("GIT_PROXY_COMMAND").n)
-			w->kind = WAY_TCP;
+			w->kind = CONN_TCP;
 	} else if (str_cut_prefix(&remote, STR("ssh://"))) {
 		if (split_url(w, remote) && find_ssh(w, conf, a))
-			w->kind = WAY_SSH;
+			w->kind = CONN_SSH;
 	} else if (!str_starts(remote, STR("http")) && git_transport_has(remote, ':')) {
 		if (split_scp(w, remote) && find_ssh(w, conf, a))
-			w->kind = WAY_SSH;
+			w->kind = CONN_SSH;
 	}
 }
 
@@ -141,7 +141,7 @@ static struct str git_transport_quoted(struct arena *a, struct str text)
 	return out;
 }
 
-static void ssh_args(const struct git_way *w, const char *service, struct git_args *g)
+static void ssh_args(const struct git_endpoint *w, const char *service, struct git_args *g)
 {
 	if (w->ssh_in_shell) {
 		git_arg(g, STR("sh"));
@@ -178,12 +178,13 @@ static int start_program(struct git_args *g, struct git_conn *c)
 	return rc;
 }
 
-static int git_transport_start(const struct git_way *w, const char *service, struct git_conn *c)
+static int git_transport_start(const struct git_endpoint *w, const char *service,
+			       struct git_conn *c)
 {
 	struct git_args g = { 0 };
 	int rc;
 
-	if (w->kind == WAY_SSH) {
+	if (w->kind == CONN_SSH) {
 		ssh_args(w, service, &g);
 	} else {
 		git_arg(&g, STR("git"));
@@ -231,7 +232,7 @@ static int connect_to(const struct addrinfo *to, struct git_conn *c)
 	return rc;
 }
 
-static int git_transport_dial(const struct git_way *w, struct git_conn *c)
+static int git_transport_dial(const struct git_endpoint *w, struct git_conn *c)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *list = NULL;
 	struct arena a = { 0 };
@@ -247,7 +248,7 @@ static int git_transport_dial(const struct git_way *w, struct git_conn *c)
 	return rc;
 }
 
-static int ask_daemon(const struct git_way *w, const char *service, struct git_conn *c)
+static int ask_daemon(const struct git_endpoint *w, const char *service, struct git_conn *c)
 {
 	struct buf b = BUF_MAX(1 << 16), line = BUF_MAX(1 << 16);
 	int rc = git_transport_dial(w, c);
@@ -264,10 +265,10 @@ static int ask_daemon(const struct git_way *w, const char *service, struct git_c
 	return rc;
 }
 
-int git_way_connect(const struct git_way *w, const char *service, int64_t timeout_ms,
-		    struct git_conn *out)
+int git_endpoint_connect(const struct git_endpoint *w, const char *service, int64_t timeout_ms,
+			 struct git_conn *out)
 {
 	git_conn_init(out, timeout_ms);
-	return w->kind == WAY_TCP ? ask_daemon(w, service, out)
-				  : git_transport_start(w, service, out);
+	return w->kind == CONN_TCP ? ask_daemon(w, service, out)
+				   : git_transport_start(w, service, out);
 }

@@ -56,7 +56,7 @@ void git_seen_now(struct git *s);
 /* --- turns (git/turn.c) ------------------------------------------------------------------------- */
 
 /* Waits a little for other processes of this machine; true: call gate_unlock() when done. */
-bool git_turn_take(struct gate *g, struct str repository, const struct store_env *env);
+bool git_turns_take(struct gate *g, struct str repository, const struct store_env *env);
 
 /* --- packs (git/pack.c) ------------------------------------------------------------------------- */
 

@@ -322,7 +322,7 @@ static int sync_folder(struct git *s, const struct held *h)
 
 /* Writes the file without the ref, and without the line behind it that peels a tag. False: the ref is not
  * there. */
-static bool without(struct str text, struct str full, struct buf *out)
+static bool git_path_without(struct str text, struct str full, struct buf *out)
 {
 	bool found = false, behind = false;
 
@@ -355,7 +355,7 @@ static int write_packed(struct git *s, const struct held *p, struct str full, st
 	struct str text;
 	int fd, rc = read_packed(s, &text, a);
 
-	if (rc || !without(text, full, &b) || b.full) {
+	if (rc || !git_path_without(text, full, &b) || b.full) {
 		rc = rc == -ENOENT ? 0 : b.full ? -EFBIG : rc;
 		buf_free(&b);
 		return rc;
@@ -382,7 +382,7 @@ static int drop_packed(struct git *s, const struct held *h, struct arena *a)
 		.dir = -1, .own = GIT_PACKED, .lock = GIT_PACKED ".lock", .ref = GIT_PACKED
 	};
 	int fd, rc = read_packed(s, &text, a);
-	bool there = rc == 0 && without(text, full, &b);
+	bool there = rc == 0 && git_path_without(text, full, &b);
 
 	buf_free(&b);
 	if (!there)

@@ -40,7 +40,7 @@ static void git_pkt_hear(struct git_conn *c)
 }
 
 /* Waits until the socket is ready, and reads the program's stderr meanwhile. */
-static int await(struct git_conn *c, short what)
+static int git_pkt_await(struct git_conn *c, short what)
 {
 	for (;;) {
 		struct pollfd p[2] = { { .fd = c->fd, .events = what },
@@ -66,7 +66,7 @@ static int git_pkt_fill(struct git_conn *c)
 {
 	char part[PART];
 	ssize_t n;
-	int rc = await(c, POLLIN);
+	int rc = git_pkt_await(c, POLLIN);
 
 	if (rc)
 		return rc;
@@ -113,7 +113,7 @@ int git_conn_send(struct git_conn *c, struct str bytes)
 {
 	while (bytes.n) {
 		ssize_t n;
-		int rc = await(c, POLLOUT);
+		int rc = git_pkt_await(c, POLLOUT);
 
 		if (rc)
 			return rc;
@@ -130,7 +130,7 @@ int git_conn_send(struct git_conn *c, struct str bytes)
 
 /* --- lines -------------------------------------------------------------------------------------- */
 
-static int hex_digit(char c)
+static int pkt_hex_digit(char c)
 {
 	if (c >= '0' && c <= '9')
 		return c - '0';
@@ -144,9 +144,9 @@ static int length_of(const char *p)
 	int n = 0;
 
 	for (int i = 0; i < 4; i++) {
-		if (hex_digit(p[i]) < 0)
+		if (pkt_hex_digit(p[i]) < 0)
 			return -1;
-		n = n * 16 + hex_digit(p[i]);
+		n = n * 16 + pkt_hex_digit(p[i]);
 	}
 	return n;
 }

@@ -15,7 +15,7 @@
 #define SEND_MAX (256u << 20)
 
 struct git_raw {
-	struct git_way way;
+	struct git_endpoint endpoint;
 	struct arena a; /* of the way */
 	struct git_conn conn;
 	bool changing;
@@ -95,8 +95,8 @@ bool git_raw_open(struct git *s)
 						git_raw_setting(c, "core.gitproxy", &r->a) };
 		git_config_free(c);
 	}
-	git_way_find(&r->way, str_c(s->url), &conf, &r->a);
-	if (r->way.kind == WAY_NONE)
+	git_endpoint_find(&r->endpoint, str_c(s->url), &conf, &r->a);
+	if (r->endpoint.kind == ACTION_NONE)
 		git_raw_close(s);
 	return s->raw != NULL;
 }
@@ -119,7 +119,8 @@ void git_raw_begin(struct git *s)
 {
 	struct git_raw *r = s->raw;
 
-	r->my_turn = r->way.kind == WAY_PATH && git_turn_take(&r->turn, r->way.path, &s->base.env);
+	r->my_turn = r->endpoint.kind == CONN_PATH &&
+		     git_turns_take(&r->turn, r->endpoint.path, &s->base.env);
 	r->changing = true;
 	r->n_made = 0;
 }
@@ -207,7 +208,7 @@ static int take_ref(struct git *s, struct str line, struct git_refs *out, struct
 
 static int git_raw_dial(struct git *s, const char *service, struct git_conn *c)
 {
-	int rc = git_way_connect(&s->raw->way, service, git_net_ms(s), c);
+	int rc = git_endpoint_connect(&s->raw->endpoint, service, git_net_ms(s), c);
 
 	return rc ? git_raw_said(s, c, rc) : 0;
 }
@@ -479,7 +480,7 @@ enum git_pushed git_raw_push(struct git *s, const struct git_move *moves, size_t
 		int rc;
 
 		r->conn.end = os_boot_ms() + git_net_ms(s);
-		r->conn.busy = r->way.kind == WAY_PATH;
+		r->conn.busy = r->endpoint.kind == CONN_PATH;
 		rc = send_all(s, moves, n, atomic, a);
 		if (rc == 0 || rc == -EPIPE)
 			how = read_report(&r->conn, n, why, a);

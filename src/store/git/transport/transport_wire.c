@@ -189,7 +189,7 @@ int git_unreachable(struct git *s, int rc, struct str text)
 }
 
 /* Asks for a single ref by a pattern, too, because then a missing ref is not an error. */
-static struct str refspec(struct git *s, struct arena *a)
+static struct str git_wire_refspec(struct git *s, struct arena *a)
 {
 	struct str only = s->only ? str_c(s->only) : STR("");
 
@@ -215,7 +215,7 @@ static int git_wire_fetch(struct git *s)
 	git_arg(&g, STR("--no-recurse-submodules"));
 	git_arg(&g, STR("--end-of-options"));
 	git_arg(&g, str_c(s->url));
-	git_arg(&g, refspec(s, &g.a));
+	git_arg(&g, git_wire_refspec(s, &g.a));
 	rc = git_run(&g, git_net_ms(s), &text);
 	if (rc)
 		rc = git_unreachable(s, rc, text);
@@ -283,7 +283,7 @@ static void push_args(struct git *s, struct git_args *g, const struct git_move *
 }
 
 /* The reason if the server refused: "! … [remote rejected] (REASON)". Other output of git is not evidence. */
-static struct str rejection(struct str text)
+static struct str git_wire_rejection(struct str text)
 {
 	static const struct str mark = { "[remote rejected] (", 19 };
 
@@ -306,7 +306,7 @@ static enum git_pushed push_by_git(struct git *s, const struct git_move *moves, 
 
 	push_args(s, &g, moves, n, atomic);
 	rc = git_run(&g, git_net_ms(s), &text);
-	reason = rejection(text);
+	reason = git_wire_rejection(text);
 	one_only = atomic && str_has_nocase(text, STR("does not support --atomic push"));
 	declined = reason.n && !git_is_late(reason);
 	full = git_full_line(text);
@@ -340,7 +340,7 @@ static bool git_wire_behind(struct git *s, const git_oid *now, const git_oid *ou
 
 enum found { IT_IS_THERE, A_REF_HAS_MOVED, ALL_AS_BEFORE };
 
-static int look_again(struct git *s, const struct git_move *moves, size_t n)
+static int check_again(struct git *s, const struct git_move *moves, size_t n)
 {
 	struct arena a = { 0 };
 	struct git_refs refs;
@@ -424,7 +424,7 @@ static int push_once(struct git *s, const struct git_move *moves, size_t n, stru
 		return cannot_do_all(s);
 	if (how == PUSH_LATE && !p->unsure)
 		return 1;
-	rc = look_again(s, moves, n);
+	rc = check_again(s, moves, n);
 	if (rc < 0)
 		s->base.env.err->applied = '?';
 	if (rc != ALL_AS_BEFORE)

@@ -9,8 +9,8 @@
 #include "base/arena.h"
 #include "store/git/transport/pkt.h"
 
-struct git_way {
-	enum { WAY_NONE, WAY_PATH, WAY_TCP, WAY_SSH } kind;
+struct git_endpoint {
+	enum { ACTION_NONE, CONN_PATH, CONN_TCP, CONN_SSH } kind;
 	struct str host, port, path;
 	struct str ssh;    /* the command; empty: ssh */
 	bool ssh_in_shell; /* the command is a line for the shell */
@@ -22,10 +22,10 @@ struct git_ssh_config {
 };
 
 /* Strings in `a`. */
-void git_way_find(struct git_way *w, struct str remote, const struct git_ssh_config *conf,
-		  struct arena *a);
+void git_endpoint_find(struct git_endpoint *w, struct str remote, const struct git_ssh_config *conf,
+		       struct arena *a);
 /* `service` is receive-pack or upload-pack. 0 or -errno. */
-int git_way_connect(const struct git_way *w, const char *service, int64_t timeout_ms,
-		    struct git_conn *out);
+int git_endpoint_connect(const struct git_endpoint *w, const char *service, int64_t timeout_ms,
+			 struct git_conn *out);
 
 #endif
