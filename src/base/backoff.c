@@ -1,3 +1,5 @@
+/* The pauses between attempts. They double up to a limit and vary at random, so that callers that
+ * collided once do not collide again. No pause goes past the deadline. */
 #include "base/backoff.h"
 
 #include "base/secret.h"

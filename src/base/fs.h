@@ -4,6 +4,7 @@
 #ifndef BASE_FS_H
 #define BASE_FS_H
 
+#include <dirent.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 
@@ -61,5 +62,14 @@ int fs_write_all(int fd, struct str data);
 /* The folder for this user's files of one kind: $VARIABLE/pawl, else USUAL/pawl in the home folder;
  * NULL if there is neither. A relative $VARIABLE counts as unset, as the XDG specification says. */
 char *fs_user_dir(struct arena *a, const char *variable, const char *usual);
+
+/* Opens PATH below the folder DIR (a descriptor, or AT_FDCWD). Without O_DIRECTORY or O_PATH the
+ * result is a regular file; a FIFO or a device is refused without blocking. */
+int beneath_open(int dir, const char *path, int flags, mode_t mode);
+/* A descriptor of the folder PATH below ROOT, for the *at() calls. The user named ROOT, so ROOT
+ * itself may be a link. "" as PATH means ROOT. */
+int beneath_dir(const char *root, const char *path);
+/* The same folder for readdir(); NULL if it cannot be opened. */
+DIR *beneath_list(const char *root, const char *path);
 
 #endif

@@ -1,3 +1,6 @@
+/* Loads the shared objects of stores, faces and other modules. It refuses a file that another user
+ * could replace, because a module runs with all rights of the caller. It also refuses a module that
+ * was built for another version of the interface. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <grp.h>

@@ -4,10 +4,11 @@
  *
  * A scheme X is in pawl-store-X.so, a command X in pawl-face-X.so, the tests of a store in
  * pawl-proof.so, TLS for clients in pawl-http-tls.so, the board in pawl-board.so, queues behind a
- * server in pawl-remote.so, a board X of another program in pawl-sync-X.so. The search goes to $PAWL_MODULE_DIR if it is set (an absolute path).
- * Otherwise it looks beside the program or library that asks, then in the folder given at build time.
- * It loads only a file that no other user could replace: root, the user or the owner of the program owns it and all
- * folders above it, and no other user can write there.
+ * server in pawl-remote.so, a board X of another program in pawl-sync-X.so.
+ * The search uses only $PAWL_MODULE_DIR if it is set to an absolute path. Otherwise it tries the
+ * folder of the program or library that asks, then the folder given at build time.
+ * It loads only a file that no other user could replace: root, the user or the program's owner owns
+ * it and all folders above it, and no other user can write there.
  * A module exports one symbol, `pawl_module`, and is refused if its `abi` differs. The modules of
  * stores and of remote queues contain all code that they call, so that programs that use the library
  * can load them. Every other module finds that code in the program.

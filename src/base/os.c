@@ -1,9 +1,13 @@
-#include "base/os.h"
-
+/* Clocks, processes and folder watches: the system calls that differ between Linux and macOS. Times
+ * and process starts are the machine's own in every time namespace, so processes in different
+ * containers agree on them. A process counts as dead only if that is certain. */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pwd.h>
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -15,7 +19,7 @@
 #endif
 
 #include "base/fs.h"
-#include "base/timespace.h"
+#include "base/os.h"
 
 #define PROC_FILE_MAX (16 << 20)
 #define NANO INT64_C(1000000000)
@@ -294,3 +298,192 @@ void os_end_with(pid_t parent)
 	if (getppid() != parent)
 		_exit(1);
 }
+
+bool host_is_loopback(struct str place)
+{
+	const char *colon = memrchr(str_p(place), ':', place.n);
+	char text[INET_ADDRSTRLEN];
+	unsigned char bytes[4];
+
+	if (colon && place.p[place.n - 1] != ']')
+		place.n = (size_t)(colon - place.p);
+	if (str_is(place, "localhost") || str_is(place, "[::1]"))
+		return true;
+	if (!str_starts(place, STR("127.")) || place.n >= sizeof(text))
+		return false;
+	snprintf(text, sizeof(text), "%.*s", STRF(place));
+	return inet_pton(AF_INET, text, bytes) == 1;
+}
+
+/* A boot id that is derived from the boot time changes when someone sets the clock. */
+static bool boot_named_well(struct str boot_id)
+{
+	return boot_id.n && !str_starts(boot_id, STR("btime-")) && !str_is(boot_id, "unknown");
+}
+
+struct str proc_here(struct arena *a)
+{
+	return arena_printf(a, "%s/%s", arena_cstr(a, os_boot_id(a)),
+			    arena_cstr(a, os_pid_space(a)));
+}
+
+/* Two time namespaces may round the same start to neighbouring ticks. A pid is not reused that
+ * soon. */
+static bool same_start(int64_t found, int64_t noted)
+{
+	return noted >= found - 1 && noted <= found + 1;
+}
+
+static enum proc_life same_host(struct arena *a, struct str there, int64_t pid, int64_t start)
+{
+	struct str here = proc_here(a), boot = str_cut(&here, '/'),
+		   boot_there = str_cut(&there, '/');
+	int64_t found;
+
+	if (!str_eq(boot_there, boot))
+		return boot_named_well(boot_there) && boot_named_well(boot) ? PROC_DEAD
+									    : PROC_UNKNOWN;
+	if (!str_eq(there, here))
+		return PROC_UNKNOWN; /* pids of another pid namespace mean nothing here */
+	found = os_process_start(pid);
+	if (found < 0)
+		return PROC_UNKNOWN;
+	if (found == 0)
+		return PROC_DEAD;
+	if (start <= 0)
+		return PROC_UNKNOWN;
+	return same_start(found, start) ? PROC_ALIVE : PROC_DEAD;
+}
+
+enum proc_life proc_life(struct str host, struct str place, int64_t pid, int64_t start)
+{
+	struct arena a = { 0 };
+	enum proc_life life = PROC_UNKNOWN;
+
+	if (host.n && pid > 0 && str_eq(host, os_hostname(&a)))
+		life = same_host(&a, place, pid, start);
+	arena_free(&a);
+	return life;
+}
+
+/* --- time namespaces -------------------------------------------------------------------------- */
+
+#ifdef __APPLE__
+int64_t timespace_offset(void)
+{
+	return 0;
+}
+
+bool timespace_known(void)
+{
+	return true;
+}
+
+void timespace_forget(void)
+{
+}
+#else
+#include <pthread.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+#define FIRST_SPACE "time:[4026531834]" /* the machine's own namespace: a constant of the kernel */
+#define NANO INT64_C(1000000000)
+#define LONGEST (INT64_C(1) << 33) /* seconds; keeps an offset in ns within range */
+
+enum { NOT_READ, KNOWN, UNKNOWN };
+
+static _Atomic int state;
+static _Atomic int64_t offset; /* written before `state` */
+
+void timespace_forget(void)
+{
+	state = NOT_READ;
+}
+
+static struct str timespace_space(struct arena *a, const char *link)
+{
+	char name[64];
+	ssize_t n = readlink(link, name, sizeof(name));
+
+	return n > 0 ? arena_str(a, str_n(name, (size_t)n)) : STR("");
+}
+
+static struct str next_word(struct str *line)
+{
+	struct str word = { 0 };
+
+	while (line->n && !word.n)
+		word = str_cut(line, ' ');
+	return word;
+}
+
+/* A line is "boottime     100000         0": seconds and nanoseconds. */
+static bool read_offset(struct arena *a, int64_t *out)
+{
+	struct str text;
+	int64_t s, ns;
+
+	if (fs_read(a, "/proc/self/timens_offsets", 4096, &text))
+		return false;
+	while (text.n) {
+		struct str line = str_cut(&text, '\n');
+
+		if (!str_is(next_word(&line), "boottime"))
+			continue;
+		if (!str_to_i64(next_word(&line), &s) || !str_to_i64(next_word(&line), &ns) ||
+		    s < -LONGEST || s > LONGEST || ns < 0 || ns >= NANO)
+			return false;
+		*out = s * NANO + ns;
+		return true;
+	}
+	return false;
+}
+
+/* A kernel without time namespaces does not have this link. The offsets in /proc are those for our
+ * children. Ours are the same, unless this process itself has made a namespace for its children. */
+static bool find_offset(int64_t *out)
+{
+	struct arena a = { 0 };
+	struct str own = timespace_space(&a, "/proc/self/ns/time");
+	bool known = true;
+
+	*out = 0;
+	if (own.n && !str_is(own, FIRST_SPACE))
+		known = str_eq(own, timespace_space(&a, "/proc/self/ns/time_for_children")) &&
+			read_offset(&a, out);
+	arena_free(&a);
+	return known;
+}
+
+/* A child may be in a namespace that its parent made for it. */
+static void watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, timespace_forget);
+}
+
+static int timespace_settle(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	int64_t found;
+	int now = state;
+
+	if (now != NOT_READ)
+		return now;
+	pthread_once(&once, watch_forks);
+	now = find_offset(&found) ? KNOWN : UNKNOWN;
+	offset = found;
+	state = now;
+	return now;
+}
+
+int64_t timespace_offset(void)
+{
+	return timespace_settle() == KNOWN ? offset : 0;
+}
+
+bool timespace_known(void)
+{
+	return timespace_settle() == KNOWN;
+}
+#endif

@@ -4,9 +4,12 @@
 #ifndef BASE_OS_H
 #define BASE_OS_H
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/arena.h"
+#include "base/str.h"
 
 int64_t os_wall_ms(void);
 /* For measuring: nobody can set it. It may stop while the machine sleeps. */
@@ -64,5 +67,23 @@ int os_watch(const char *dir);
 void os_watch_also(int fd, const char *dir);
 /* Discards the changes seen so far. */
 void os_watch_drain(int fd);
+
+/* Is HOST or HOST:PORT certainly an address of this machine? A name that only begins like one may lead elsewhere. */
+bool host_is_loopback(struct str place);
+
+enum proc_life { PROC_UNKNOWN, PROC_ALIVE, PROC_DEAD };
+
+/* Identifies where this process's pids are valid: this boot of this machine, this pid namespace. */
+struct str proc_here(struct arena *a);
+/* `host` and `place` were recorded with the pid. The result is known only on the same host and in
+ * the same place. */
+enum proc_life proc_life(struct str host, struct str place, int64_t pid, int64_t start);
+
+/* In nanoseconds; 0 outside of such a namespace, or if its offset cannot be read. */
+int64_t timespace_offset(void);
+/* false: this process is in a time namespace whose offset cannot be read. */
+bool timespace_known(void);
+/* Makes the next call look again: for tests. */
+void timespace_forget(void);
 
 #endif

@@ -1,3 +1,5 @@
+/* Tokens, hashes and random numbers, by libsodium. Secrets are compared in constant time. Without a
+ * source of random numbers the process aborts, because no token would be safe. */
 #include "base/secret.h"
 
 #include <pthread.h>

@@ -1,12 +1,17 @@
-#include "base/sigfault.h"
-
+/* Keeps two signals from killing the process. SIGBUS: another process truncated a mapped file; the
+ * reader gets zeros, and the range is marked as torn. SIGXFSZ: a write beyond the file size limit
+ * fails with EFBIG. A SIGBUS outside the guarded ranges goes to the handler that the program had
+ * before. */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
+
+#include "base/sigfault.h"
 
 #define ROOM 256
 
@@ -129,4 +134,41 @@ void bus_release(struct bus *b)
 bool bus_torn(const struct bus *b)
 {
 	return b && b->torn;
+}
+
+static sigset_t only_xfsz(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGXFSZ);
+	return set;
+}
+
+void xfsz_hold(struct xfsz *x)
+{
+	struct rlimit limit;
+	sigset_t set;
+
+	x->held = false;
+	if (getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur == RLIM_INFINITY)
+		return;
+	set = only_xfsz();
+	x->held = pthread_sigmask(SIG_BLOCK, &set, &x->before) == 0;
+}
+
+void xfsz_release(struct xfsz *x)
+{
+	sigset_t set = only_xfsz(), pending;
+	int err = errno, number;
+
+	if (!x->held)
+		return;
+	x->held = false;
+	if (!sigismember(&x->before, SIGXFSZ)) {
+		while (sigpending(&pending) == 0 && sigismember(&pending, SIGXFSZ))
+			(void)sigwait(&set, &number);
+		pthread_sigmask(SIG_SETMASK, &x->before, NULL);
+	}
+	errno = err;
 }

@@ -9,6 +9,7 @@
 #ifndef BASE_SIGFAULT_H
 #define BASE_SIGFAULT_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -20,5 +21,15 @@ struct bus *bus_guard(void *at, size_t n);
 /* Call it before the range is unmapped. */
 void bus_release(struct bus *b);
 bool bus_torn(const struct bus *b);
+
+struct xfsz {
+	bool held;
+	sigset_t before;
+};
+
+/* Costs one cheap system call if there is no limit. Call both on the same thread. */
+void xfsz_hold(struct xfsz *x);
+/* Discards the signal that our writes caused. */
+void xfsz_release(struct xfsz *x);
 
 #endif

@@ -1,3 +1,13 @@
+/* Strings with a length, growing buffers, hex digits and binary search. No function reads beyond
+ * the length of a string or writes beyond the limit of a buffer. Files and shared memory contain
+ * the results of str_sum() and str_hash(), so neither may change. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/hex.h"
 #include "base/str.h"
 
 static char str_lower(char c)
@@ -140,4 +150,95 @@ uint64_t str_sum(uint64_t seed, const void *p, size_t n)
 	for (; n; at++, n--)
 		h = (h ^ (unsigned char)*at) * 0x100000001b3u;
 	return h ^ h >> 32;
+}
+
+void buf_add_slowly(struct buf *b, const void *p, size_t n)
+{
+	if (b->full || n > b->max - b->n) {
+		b->full = true;
+		return;
+	}
+	if (b->room - b->n < n + 1) {
+		b->room = (b->n + n + 1) * 2 > 256 ? (b->n + n + 1) * 2 : 256;
+		b->p = mem_grow(b->p, b->room);
+	}
+	if (n)
+		memcpy(b->p + b->n, p, n);
+	b->n += n;
+	b->p[b->n] = '\0';
+	if (b->drain && b->n >= BUF_DRAIN_AT)
+		b->drain(b, b->drain_ctx);
+}
+
+void buf_addf(struct buf *b, const char *fmt, ...)
+{
+	char small[256];
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(small, sizeof(small), fmt, ap);
+	va_end(ap);
+	if (n < 0)
+		return;
+	if ((size_t)n < sizeof(small)) {
+		buf_add(b, small, (size_t)n);
+		return;
+	}
+	char *big = mem_alloc((size_t)n + 1);
+	va_start(ap, fmt);
+	vsnprintf(big, (size_t)n + 1, fmt, ap);
+	va_end(ap);
+	buf_add(b, big, (size_t)n);
+	free(big);
+}
+
+void buf_free(struct buf *b)
+{
+	free(b->p);
+	*b = (struct buf){ .max = b->max };
+}
+
+int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+bool hex_bytes(struct str hex, struct str *out, struct arena *a)
+{
+	char *p = arena_alloc(a, hex.n / 2 + 1);
+
+	if (hex.n % 2)
+		return false;
+	for (size_t i = 0; i < hex.n; i += 2) {
+		int high = hex_digit(hex.p[i]), low = hex_digit(hex.p[i + 1]);
+
+		if (high < 0 || low < 0)
+			return false;
+		p[i / 2] = (char)(high << 4 | low);
+	}
+	*out = str_n(p, hex.n / 2);
+	return true;
+}
+
+size_t search_key(const void *list, size_t n, struct str key, search_fn *key_at, bool *found)
+{
+	size_t low = 0;
+
+	*found = false;
+	while (low < n) {
+		size_t mid = low + (n - low) / 2;
+		int c = str_cmp(key, key_at(list, mid));
+
+		*found = c == 0;
+		if (*found)
+			return mid;
+		if (c < 0)
+			n = mid;
+		else
+			low = mid + 1;
+	}
+	return low;
 }

@@ -76,4 +76,15 @@ uint64_t str_hash(struct str s);
 bool strs_have(struct strs list, struct str s);
 bool strs_eq(struct strs a, struct strs b);
 
+/* The key of the i-th. */
+typedef struct str search_fn(const void *list, size_t i);
+
+/* The place of the key among n that are sorted by str_cmp(); if it is not *found, the place where it belongs. */
+size_t search_key(const void *list, size_t n, struct str key, search_fn *key_at, bool *found);
+
+static inline bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
 #endif

@@ -1,3 +1,13 @@
+/* Text that people wrote: UTF-8 checks, width, case folding, "did you mean", and output to
+ * terminals. Characters that could control a terminal or deceive its reader are spelled out. The
+ * locale may be "C", in which libc's functions support only ASCII. So this file avoids them. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <utf8proc.h>
+
+#include "base/fs.h"
 #include "base/text.h"
 
 struct range {
@@ -304,4 +314,170 @@ const char *text_nearest(struct str word, const char *const *candidates, size_t 
 		}
 	}
 	return best;
+}
+
+#define FOLDED_MAX 3 /* a character folds into at most three */
+/* No character becomes more than three times as long (U+0390 and others: 2 bytes to 6). */
+#define GROWTH 3
+
+/* Writes the folded form of a character of n bytes to `p`. 0: it is the character itself. */
+static size_t text_fold_char(char *p, uint32_t c, size_t n)
+{
+	utf8proc_int32_t folded[FOLDED_MAX];
+	utf8proc_uint8_t form[4 * FOLDED_MAX];
+	utf8proc_ssize_t many = utf8proc_decompose_char((utf8proc_int32_t)c, folded, FOLDED_MAX,
+							UTF8PROC_CASEFOLD, &(int){ 0 });
+	size_t length = 0;
+
+	if (many < 1 || many > FOLDED_MAX)
+		return 0;
+	for (utf8proc_ssize_t i = 0; i < many; i++)
+		length += (size_t)utf8proc_encode_char(folded[i], form + length);
+	if (length > n * GROWTH)
+		return 0;
+	memcpy(p, form, length);
+	return length;
+}
+
+struct str text_fold(struct arena *a, struct str s)
+{
+	char *out = arena_alloc(a, s.n * GROWTH + 1), *p = out;
+
+	while (s.n) {
+		uint32_t c = (uint8_t)s.p[0];
+		size_t n = c < 0x80 ? 1 : text_char(s, &c), folded;
+
+		if (c < 0x80) {
+			*p++ = (char)(c >= 'A' && c <= 'Z' ? c + 32 : c);
+		} else if (n && (folded = text_fold_char(p, c, n))) {
+			p += folded;
+		} else {
+			n = n ? n : 1; /* not UTF-8: the byte stays */
+			memcpy(p, s.p, n);
+			p += n;
+		}
+		s = str_n(s.p + n, s.n - n);
+	}
+	return str_n(out, (size_t)(p - out));
+}
+
+static bool is_ascii(struct str s)
+{
+	for (size_t i = 0; i < s.n; i++)
+		if ((uint8_t)s.p[i] >= 0x80)
+			return false;
+	return true;
+}
+
+bool text_has(struct str s, struct str part)
+{
+	struct arena a = { 0 };
+	struct str in, sought;
+	bool found;
+
+	if (is_ascii(s) && is_ascii(part)) /* most texts: nothing to allocate */
+		return str_has_nocase(s, part);
+	in = text_fold(&a, s);
+	sought = text_fold(&a, part);
+	found = !sought.n || (in.n && memmem(in.p, in.n, sought.p, sought.n));
+	arena_free(&a);
+	return found;
+}
+
+#define SAFE_MAX (SIZE_MAX / 4)
+
+/* The length of a colour at the start of `s`: ESC [ 1 ; 31 m; 0: there is none. */
+static size_t tty_colour(struct str s)
+{
+	size_t n = 2;
+
+	if (s.n < 3 || s.p[0] != '\033' || s.p[1] != '[')
+		return 0;
+	while (n < s.n && ((s.p[n] >= '0' && s.p[n] <= '9') || s.p[n] == ';'))
+		n++;
+	return n < s.n && s.p[n] == 'm' ? n + 1 : 0;
+}
+
+/* The length of the text before the next escape character, or of that character. */
+static size_t without_escape(struct str s)
+{
+	const char *at = memchr(s.p, '\033', s.n);
+
+	return !at ? s.n : at == s.p ? 1 : (size_t)(at - s.p);
+}
+
+static void add_plain(struct buf *b, struct str s)
+{
+	text_visible(b, s, true);
+}
+
+static void add_painted(struct buf *b, struct str s)
+{
+	while (s.n) {
+		size_t n = tty_colour(s);
+
+		if (n) {
+			buf_add(b, s.p, n);
+		} else {
+			n = without_escape(s);
+			text_visible(b, str_n(s.p, n), true);
+		}
+		s = str_n(s.p + n, s.n - n);
+	}
+}
+
+static int write_safe(int fd, struct str text, void (*add)(struct buf *, struct str))
+{
+	struct buf b = BUF_MAX(SAFE_MAX);
+	int r;
+
+	if (!isatty(fd))
+		return fs_write_all(fd, text);
+	add(&b, text);
+	r = fs_write_all(fd, buf_str(&b));
+	buf_free(&b);
+	return r;
+}
+
+int tty_write(int fd, struct str text)
+{
+	return write_safe(fd, text, add_plain);
+}
+
+int tty_write_painted(int fd, struct str text)
+{
+	return write_safe(fd, text, add_painted);
+}
+
+void tty_print(int fd, const char *fmt, ...)
+{
+	struct buf b = BUF_MAX(SAFE_MAX);
+	char *text = NULL;
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vasprintf(&text, fmt, ap);
+	va_end(ap);
+	if (n < 0)
+		return;
+	text_visible(&b, str_n(text, (size_t)n), true);
+	(void)fs_write_all(fd, buf_str(&b));
+	buf_free(&b);
+	free(text);
+}
+
+void tty_line(struct str text)
+{
+	struct buf b = BUF_MAX(SAFE_MAX);
+
+	buf_adds(&b, STR("\r\033[K"));
+	text_visible(&b, text, false);
+	(void)fs_write_all(STDERR_FILENO, buf_str(&b));
+	buf_free(&b);
+}
+
+void tty_clear(void)
+{
+	(void)fs_write_all(STDOUT_FILENO, STR("\033[H\033[2J"));
 }

@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "base/str.h"
 
 /* The length of the character at the start of `s`, which is not empty; 0 if it is not UTF-8. */
 size_t text_char(struct str s, uint32_t *out);
@@ -28,5 +29,16 @@ struct str text_cut(struct arena *a, struct str s, size_t columns);
 struct str text_quote(struct arena *a, struct str line);
 /* The candidate that `word` most likely meant, or NULL; for "did you mean". */
 const char *text_nearest(struct str word, const char *const *candidates, size_t n);
+
+/* 0 or -errno. `text` must not end inside a character. */
+int tty_write(int fd, struct str text);
+/* The same for a text whose colours stay: pawl has spelled out everything else in it already. */
+int tty_write_painted(int fd, struct str text);
+/* A message for people: spelled out wherever it goes. */
+void tty_print(int fd, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Replaces the last line of the terminal at standard error. */
+void tty_line(struct str text);
+/* Empties the terminal at standard output. */
+void tty_clear(void);
 
 #endif

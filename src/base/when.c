@@ -1,3 +1,6 @@
+/* Times and durations as text. A time that does not exist, because the clocks skip it, is refused.
+ * For a local time that occurs twice, the first is used, so the same text always means the same
+ * time. */
 #include "base/when.h"
 
 #include <time.h>

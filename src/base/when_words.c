@@ -1,5 +1,5 @@
-/* Times as people say them: "tomorrow", "friday 17:00", "in 3 days". The words become a time of the form that
- * when_parse() reads, so that the rules about zones and clock changes are in one place. */
+/* Times as people say them: "tomorrow", "friday 17:00", "in 3 days". A day and a clock time become
+ * text for when_parse(), so that the rules about zones and clock changes are in one place. */
 #include "base/when.h"
 
 #include <time.h>

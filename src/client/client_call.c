@@ -7,7 +7,6 @@
 
 #include "base/fs.h"
 #include "base/os.h"
-#include "base/proc.h"
 #include "base/secret.h"
 #include "base/when.h"
 #include "client/queue_lock.h"

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/fs.h"
-#include "base/host.h"
+#include "base/os.h"
 #include "base/secret.h"
 
 #define TOKEN_MAX 1024

@@ -1,5 +1,4 @@
 #include "base/os.h"
-#include "base/proc.h"
 #include "cmd/command.h"
 #include "core/lease.h"
 

@@ -4,7 +4,6 @@
 
 #include "base/fs.h"
 #include "base/text.h"
-#include "base/tty.h"
 #include "client/login.h"
 #include "cmd/command.h"
 #include "core/role.h"

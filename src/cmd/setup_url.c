@@ -1,6 +1,6 @@
 /* The URL of a server in the settings of a client. */
 #include "base/buf.h"
-#include "base/host.h"
+#include "base/os.h"
 #include "cmd/setup_entry.h"
 
 #define URL_MAX 1024

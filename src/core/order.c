@@ -1,6 +1,6 @@
 #include "core/order.h"
 
-#include "base/digit.h"
+#include "base/str.h"
 #include "base/when.h"
 #include "core/lease.h"
 

@@ -1,6 +1,6 @@
 #include "core/task.h"
 
-#include "base/digit.h"
+#include "base/str.h"
 
 static const char *const statuses[] = {
 	[BACKLOG] = "Backlog", [READY] = "Ready",   [IN_PROGRESS] = "In Progress",

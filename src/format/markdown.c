@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "base/digit.h"
+#include "base/str.h"
 #include "base/text.h"
 #include "format/record_form.h"
 

@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "base/buf.h"
-#include "base/digit.h"
+#include "base/str.h"
 #include "base/text.h"
 
 #define TAB 4

@@ -1,4 +1,4 @@
-#include "base/proc.h"
+#include "base/os.h"
 #include "base/when.h"
 #include "queue/queue_private.h"
 

@@ -7,7 +7,6 @@
 
 #include "base/fs.h"
 #include "base/os.h"
-#include "base/proc.h"
 #include "base/text.h"
 #include "run/signals.h"
 

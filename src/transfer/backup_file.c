@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/beneath.h"
 #include "base/fs.h"
 #include "format/shape.h"
 #include "base/secret.h"

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/fs.h"
-#include "base/tty.h"
+#include "base/text.h"
 #include "transfer/foreign_out.h"
 #include "transfer/target.h"
 #include "format/markdown.h"

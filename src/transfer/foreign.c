@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "base/digit.h"
+#include "base/str.h"
 #include "base/text.h"
 #include "base/when.h"
 #include "format/json.h"

@@ -2,7 +2,7 @@
  * Task Master: one object with a list of tasks for each tag, {"master":{"tasks":[…]},"other tag":…}, or the older
  * {"tasks":[…]}. Tasks hold their sub-tasks. The ids of a tag other than master get it before the number: "tag-7".
  */
-#include "base/digit.h"
+#include "base/str.h"
 #include "format/json.h"
 #include "transfer/foreign_out.h"
 

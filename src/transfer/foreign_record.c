@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <strings.h>
 
-#include "base/digit.h"
+#include "base/str.h"
 #include "base/when.h"
 #include "format/json.h"
 #include "transfer/foreign_out.h"

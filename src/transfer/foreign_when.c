@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "base/digit.h"
+#include "base/str.h"
 
 /* 20261116T103000Z */
 static bool is_compact(struct str s)

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "base/beneath.h"
 #include "base/fs.h"
 #include "base/text.h"
 #include "base/when.h"

@@ -202,9 +202,9 @@ coloured() {
 	grep -qF "${bidi:0:1}" piped # into a pipe as it is
 }
 
-# Everything that pawl prints goes through base/tty.c. The others write no text: a constant without memory, the
+# Everything that pawl prints goes through base/text.c. The others write no text: a constant without memory, the
 # sequence that ends curses, the streams of curses and libedit, and the protocol of MCP.
-@test "no file but base/tty.c writes to standard output or standard error" {
+@test "no file but base/text.c writes to standard output or standard error" {
 	cd "$PAWL_SOURCE"
 	output=$(grep -rnE --include='*.[ch]' \
 		-e '(^|[^_a-z])(printf|puts|putchar|vprintf|perror|psignal)\(' \

@@ -12,7 +12,7 @@
 #include <signal.h>
 
 #include "base/fs.h"
-#include "base/seeded.h"
+#include "base/backoff.h"
 #include "base/secret.h"
 #include "proof/check/checker.h"
 #include "kit/folder.h"

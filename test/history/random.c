@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "base/seeded.h"
+#include "base/backoff.h"
 #include "kit/scale.h"
 #include "proof/check/checker.h"
 #include "recorded.h"

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include "base/os.h"
-#include "base/proc.h"
 
 /* --- abandoned work --------------------------------------------------------------------------- */
 

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include "base/os.h"
-#include "base/proc.h"
 #include "base/secret.h"
 
 /* No call waits here; race/typed.c tests waiting. */

@@ -9,7 +9,7 @@
  */
 #include <stdlib.h>
 
-#include "base/seeded.h"
+#include "base/backoff.h"
 #include "sim.h"
 
 #define AGENTS_MAX 2000

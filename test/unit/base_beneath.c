@@ -10,7 +10,6 @@
 #include <cmocka.h>
 
 #include "kit/folder.h"
-#include "base/beneath.h"
 #include "base/fs.h"
 
 /* Each test runs in its own folder, with a store and a folder beside it. */

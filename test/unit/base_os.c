@@ -20,8 +20,6 @@
 
 #include "base/fs.h"
 #include "base/os.h"
-#include "base/proc.h"
-#include "base/timespace.h"
 #include "kit/skip.h"
 #include "kit/timens.h"
 #include "kit/tmp.h"

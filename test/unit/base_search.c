@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "base/search.h"
+#include "base/str.h"
 
 static const char *const words[] = { "a", "aa", "b", "c", "ca", "d", "f", "g", "ga", "h", "i" };
 static size_t seen_n, checks;

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "base/seeded.h"
+#include "base/backoff.h"
 #include "format/json_write.h"
 
 #define VALUES 5000

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "base/tty.h"
 #include "face/cli/parse.h"
 #include "face/gen/gen.h"
 #include "face/mcp/mcp.h"

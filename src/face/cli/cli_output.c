@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "base/tty.h"
 #include "format/event.h"
 #include "format/json_write.h"
 

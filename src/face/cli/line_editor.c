@@ -10,7 +10,6 @@
 
 #include "base/module.h"
 #include "base/text.h"
-#include "base/tty.h"
 #include "face/cli/editor.h"
 
 #define LINES_KEPT 1000

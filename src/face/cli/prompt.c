@@ -13,7 +13,6 @@
 #include "base/fs.h"
 #include "base/module.h"
 #include "base/text.h"
-#include "base/tty.h"
 #include "cmd/values.h"
 #include "face/cli/complete.h"
 #include "face/cli/editor.h"

@@ -2,7 +2,7 @@
 #include <unistd.h>
 
 #include "base/fs.h"
-#include "base/tty.h"
+#include "base/text.h"
 #include "face/gen/gen.h"
 
 #define PAGE_MAX (1u << 20)

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include "base/os.h"
-#include "base/proc.h"
 #include "core/lease.h"
 
 #define RETRY_MS 1000  /* delay after a failure of the store */

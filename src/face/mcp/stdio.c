@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/fs.h"
-#include "base/tty.h"
+#include "base/text.h"
 #include "cmd/mcp.h"
 #include "face/mcp/mcp.h"
 

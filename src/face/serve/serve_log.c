@@ -9,7 +9,6 @@
 
 #include "base/os.h"
 #include "base/text.h"
-#include "base/tty.h"
 #include "base/when.h"
 #include "format/json_write.h"
 

@@ -13,9 +13,8 @@
 #include <unistd.h>
 
 #include "base/fs.h"
-#include "base/host.h"
 #include "base/os.h"
-#include "base/tty.h"
+#include "base/text.h"
 
 #define DEFAULT_ADDRESS "127.0.0.1:7295"
 #define RESERVE 1024 /* descriptors for everything but connections */

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/fs.h"
-#include "base/tty.h"
+#include "base/text.h"
 #include "base/when.h"
 #include "format/answer_form.h"
 #include "transfer/target.h"

@@ -5,7 +5,7 @@
 #ifndef PROOF_TORTURE_AGENT_H
 #define PROOF_TORTURE_AGENT_H
 
-#include "base/seeded.h"
+#include "base/backoff.h"
 #include "queue/queue.h"
 #include "proof/torture/board.h"
 

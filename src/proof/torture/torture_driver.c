@@ -8,7 +8,7 @@
 
 #include "base/fs.h"
 #include "base/os.h"
-#include "base/seeded.h"
+#include "base/backoff.h"
 #include "proof/history/history.h"
 #include "proof/torture/agent.h"
 #include "proof/torture/crew.h"

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "base/beneath.h"
 #include "base/fs.h"
 #include "base/os.h"
 #include "store/files/files.h"

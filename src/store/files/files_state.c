@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/beneath.h"
+#include "base/fs.h"
 #include "store/files/files.h"
 
 #define MAGIC "pawl files\n"

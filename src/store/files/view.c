@@ -1,7 +1,7 @@
 /* The records in memory, sorted by key. */
 #include <stdlib.h>
 
-#include "base/search.h"
+#include "base/str.h"
 #include "store/files/files.h"
 
 struct ent *files_at(struct view *v, size_t i)

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/beneath.h"
+#include "base/fs.h"
 
 #define FOLDER (O_RDONLY | O_DIRECTORY)
 

@@ -12,7 +12,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/beneath.h"
 #include "base/fs.h"
 #include "base/os.h"
 #include "base/when.h"

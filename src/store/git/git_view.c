@@ -2,7 +2,7 @@
  * in. */
 #include <stdlib.h>
 
-#include "base/search.h"
+#include "base/str.h"
 #include "store/git/git.h"
 
 /* --- heads -------------------------------------------------------------------------------------- */

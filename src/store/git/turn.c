@@ -5,7 +5,7 @@
  */
 #include <unistd.h>
 
-#include "base/beneath.h"
+#include "base/fs.h"
 #include "store/git/folder.h"
 #include "store/git/transport/raw.h"
 

@@ -26,7 +26,6 @@
 
 #include "base/sigfault.h"
 #include "base/fs.h"
-#include "base/xfsz.h"
 #include "store/local/batch_counts.h"
 #include "store/store.h"
 

@@ -3,7 +3,6 @@
 #include <stdio.h>
 
 #include "base/os.h"
-#include "base/timespace.h"
 #include "base/when.h"
 
 #define FUTURE 1000 /* ms; more than two processes' boot-time clocks can differ */

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/search.h"
+#include "base/str.h"
 #include "store/heap.h"
 
 #define SWEEP_EVERY 64 /* commits */

@@ -1,8 +1,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/seeded.h"
-#include "base/tty.h"
+#include "base/backoff.h"
+#include "base/text.h"
 #include "store/wrap/wrap.h"
 
 enum call {

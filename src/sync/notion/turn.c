@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include "base/os.h"
-#include "base/proc.h"
 #include "base/secret.h"
 #include "core/lease.h"
 #include "sync/notion/notion.h"

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/digit.h"
+#include "base/str.h"
 #include "base/fs.h"
 #include "base/when.h"
 #include "format/markdown.h"

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <time.h>
 
-#include "base/digit.h"
+#include "base/str.h"
 #include "base/hex.h"
 #include "base/when.h"
 #include "store/git/git.h"
