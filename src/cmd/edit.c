@@ -12,8 +12,7 @@
 #include "cmd/data.h"
 #include "cmd/form.h"
 #include "core/lease.h"
-#include "core/override.h"
-#include "core/update.h"
+#include "core/rules.h"
 #include "run/editor.h"
 #include "run/run_jobs.h"
 

@@ -1,8 +1,13 @@
-#include "core/acquire.h"
+/*
+ * The ways to get a task's lock (claim, claim --resume, lock acquire), and the cleanup of stale
+ * locks. A claim never replaces the live lock of another token. When an agent takes over a task
+ * that is In Progress, the log records that the last holder abandoned it; after max_abandoned times
+ * the task goes to Needs Help instead.
+ */
+#include "core/rules.h"
 
 #include "base/when.h"
 #include "core/lease.h"
-#include "core/refuse.h"
 
 static struct str how_it_ended(const struct lock *l, const struct call *c)
 {

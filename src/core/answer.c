@@ -1,4 +1,12 @@
+/*
+ * Builds refusals and short answers, and looks up result codes (core/result.def). answer_brief()
+ * shortens the answer to a change that is too long to send, so that its caller still gets the
+ * result, the lock and the version.
+ */
+#include <stddef.h>
+
 #include "core/answer.h"
+#include "core/result.h"
 
 enum result answer_fail(struct answer *ans, enum result code, struct str message, struct str hint)
 {
@@ -55,4 +63,49 @@ struct answer answer_brief(const struct answer *ans, struct arena *a)
 		a, (struct strs){ 0 },
 		STR("the answer was too long: texts, labels and dependencies are left out; pawl show has them"));
 	return brief;
+}
+
+struct row {
+	enum result code;
+	int http;
+	const char *name, *text;
+};
+
+static const struct row rows[] = {
+#define RESULT(name, exit, http, text) { name, http, #name, text },
+#include "core/result.def"
+#undef RESULT
+};
+
+/* The loop ends because every enum value has a row. */
+static const struct row *result_find(enum result r)
+{
+	const struct row *row = rows;
+
+	while (row->code != r)
+		row++;
+	return row;
+}
+
+bool result_known(int64_t code)
+{
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+		if ((int64_t)rows[i].code == code)
+			return true;
+	return false;
+}
+
+const char *result_name(enum result r)
+{
+	return result_find(r)->name;
+}
+
+const char *result_text(enum result r)
+{
+	return result_find(r)->text;
+}
+
+int result_http(enum result r)
+{
+	return result_find(r)->http;
 }

@@ -1,6 +1,6 @@
 /*
- * answer: the reply to a request, as plain data. `code` alone gives the result; the other members are set
- * only when they apply. format/answer_form.h encodes an answer.
+ * answer: the reply to a request, as plain data. `code` alone gives the result; the other members
+ * are set only when they apply. format/answer_form.h encodes an answer.
  */
 #ifndef CORE_ANSWER_H
 #define CORE_ANSWER_H

@@ -1,3 +1,8 @@
+/*
+ * Keeps each task's counts of open dependencies and sub-tasks, and searches the graph for cycles.
+ * The counts are stored in the task, so a claim reads one record. A count never goes below 0, even
+ * if another program stored a wrong one.
+ */
 #include "core/counts.h"
 
 bool graph_sub_moved(struct task *parent, int64_t from, int64_t to)

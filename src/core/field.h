@@ -1,5 +1,5 @@
 /*
- * field: the fields of a task (task.def) as a table, for encoders and decoders.
+ * field: the task fields (task.def) as a table, for encoders and decoders.
  */
 #ifndef CORE_FIELD_H
 #define CORE_FIELD_H

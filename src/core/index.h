@@ -1,5 +1,6 @@
 /*
- * index: the fields by which stores filter and sort tasks, as plain data. order.c computes and compares them.
+ * index: the fields by which stores filter and sort tasks, as plain data. order.c computes and
+ * compares them.
  */
 #ifndef CORE_INDEX_H
 #define CORE_INDEX_H

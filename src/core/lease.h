@@ -1,11 +1,12 @@
 /*
- * lease: when the lock of a task is live, and how it changes. Each acquisition raises the fence by one; nothing
- * lowers it.
+ * lease: when a task's lock is live, and how it changes. Each acquisition raises the fence by one;
+ * nothing here lowers it.
  */
 #ifndef CORE_LEASE_H
 #define CORE_LEASE_H
 
 #include "core/request.h"
+#include "core/rules.h"
 
 /* The lease of a claim if neither the call nor a setting gives one. The settings, the help and the
  * documentation take the value from here. */
@@ -46,5 +47,16 @@ bool lease_abandon(struct task *t, const struct policy *p);
 void lease_clear(struct task *t, int64_t now);
 /* The same for work that a person hands back: everybody may take it at once, or after policy->handback. */
 void lease_hand_back(struct task *t, const struct policy *p, int64_t now);
+
+/* Does another's live lock protect the task from the call? The lock that `block` leaves behind protects nothing. */
+bool override_needed(const struct task *t, const struct call *c);
+/* Does the call change the task over another's live lock? Ask before the change. */
+bool override_is(const struct task *t, const struct call *c);
+/* Logs who overrides whom, and why. */
+void override_log(const struct task *t, struct call *c);
+/* The same, and keeps for the holder which fields change. */
+void override_note(struct task *t, struct call *c, struct strs fields);
+/* false: the call is for another version of the task, and refused. */
+bool override_version(const struct task *t, struct call *c);
 
 #endif

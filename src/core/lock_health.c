@@ -1,3 +1,7 @@
+/*
+ * Turns the counters of lock use into percentiles, a failure rate and a score. Waits are counted in
+ * HEALTH_RANGES ranges of growing length, so a percentile needs no list of single waits.
+ */
 #include "core/lock_health.h"
 
 int health_range(int64_t us)

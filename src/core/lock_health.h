@@ -1,7 +1,7 @@
 /*
- * health: counters of lock use, and the score that pawl computes from them. Times are in microseconds. A wait lasts
- * from the start of a call until its turn at the store, a hold from its turn until its end. Only changes
- * count: reads never wait.
+ * health: lock-use counters, and the score that pawl computes from them. Times are in microseconds.
+ * A wait lasts from the start of a call until its turn at the store, a hold from its turn until its
+ * end. Only changes are counted, because reads never wait.
  */
 #ifndef CORE_LOCK_HEALTH_H
 #define CORE_LOCK_HEALTH_H

@@ -1,3 +1,8 @@
+/*
+ * Decides when a task is eligible and which task comes first. index_cmp() defines the order, and
+ * order_key() gives the same order as text. If they differed, a program that sorts by the key would
+ * show another order than the one in which the queue offers tasks.
+ */
 #include "core/order.h"
 
 #include "base/str.h"

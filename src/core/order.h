@@ -1,6 +1,6 @@
 /*
- * order: which tasks are eligible, and which comes first. index_cmp() (core/index.h) defines the order. Every
- * store calls it, so all stores sort alike.
+ * order: which tasks are eligible, and which comes first. index_cmp() (core/index.h) defines the
+ * order, and all stores sort by it.
  */
 #ifndef CORE_ORDER_H
 #define CORE_ORDER_H

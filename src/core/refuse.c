@@ -1,4 +1,8 @@
-#include "core/refuse.h"
+/*
+ * The messages of refused operations. Each message says what happened and to which task, and its
+ * hint gives the next step, so that the caller need not guess which command would succeed.
+ */
+#include "core/rules.h"
 
 #include "base/when.h"
 #include "core/lease.h"

@@ -1,3 +1,7 @@
+/*
+ * The tables of operations and arguments, and all checks of a request that do not need the queue:
+ * required arguments, sizes, valid text, ids and ranges.
+ */
 #include "core/request.h"
 
 #include <jansson.h>
@@ -6,9 +10,9 @@
 #include "base/text.h"
 #include "base/when.h"
 #include "core/validate.h"
-#include "core/override.h"
+#include "core/lease.h"
 #include "core/typed.h"
-#include "core/update.h"
+#include "core/rules.h"
 
 enum {
 	READS = OP_READS,

@@ -1,6 +1,6 @@
 /*
- * request: one call, as plain data. `has` tells an empty argument from a missing one: update clears a field whose
- * argument is empty. format/request_form.h encodes a request.
+ * request: one call, as plain data. `has` tells an empty argument from a missing one: update clears
+ * a field whose argument is empty. format/request_form.h encodes a request.
  */
 #ifndef CORE_REQUEST_H
 #define CORE_REQUEST_H
@@ -80,8 +80,7 @@ const void *arg_of(const struct request *r, enum arg a);
 #define VIEW_PEOPLE 128u /* nothing else: one list, without archived tasks */
 #define VIEW_RELATED 32u /* show: sub-tasks, dependencies, attempts */
 #define VIEW_CAN \
-	(1u      \
-	 << 20) /* without VIEW_BRIEF: with what the caller may do to each task (struct allowed) */
+	(1u << 20)    /* without VIEW_BRIEF: adds the caller's open actions (struct allowed) */
 #define VIEW_TREE 64u /* the sub-tasks and dependencies of `id`, or of all open tasks */
 #define VIEW_BRIEF \
 	65536u /* a claim, next, show: what a new holder reads besides the task (struct related) */

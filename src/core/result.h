@@ -1,5 +1,5 @@
 /*
- * result: the results of calls. result.def lists them; the values are the exit codes.
+ * result: the result of a call. result.def lists all results; their values are the exit codes.
  */
 #ifndef CORE_RESULT_H
 #define CORE_RESULT_H

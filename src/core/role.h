@@ -1,6 +1,6 @@
 /*
- * role: what a caller over the network may do. Each role includes the ones before it. A local caller has no role: the
- * file system decides what it may do.
+ * role: the rights of a caller over the network. Each role includes the rights of all lower roles.
+ * A local caller has no role, because file permissions decide what it may do.
  */
 #ifndef CORE_ROLE_H
 #define CORE_ROLE_H
@@ -22,5 +22,27 @@ enum role role_for_parent(const struct task *t, struct str agent, int64_t now);
 bool role_allows(enum role have, enum role need);
 /* "this call needs the role admin; your token has the role agent" */
 struct str role_refusal(enum role have, enum role need, struct arena *a);
+
+#define ACTION_END 35
+#define ACTION_BIT(action) (UINT64_C(1) << (action))
+
+struct can_caller {
+	enum role role;
+	struct str agent;
+	bool holder; /* it has the token of the task's lock */
+};
+
+/* The ways that are open: a set of WAY_BIT. c: time, policy and pause count; the request and the tokens do not. */
+uint64_t can_do(const struct task *t, const struct can_caller *caller, const struct call *c);
+/* "cancel --force"; NULL: this version of pawl does not know the action. */
+const char *action_name(int action);
+enum op action_op(int action);
+bool action_forces(int action);
+/* The status that the action leads to; 0: it changes no status. */
+enum status action_to(int action);
+/* The way of this operation without an option; to: of `update --status`, else 0. */
+int action_find(enum op op, enum status to);
+/* The same action without its option. */
+int action_plain(int action);
 
 #endif

@@ -1,10 +1,11 @@
+/*
+ * Checks each operation on a task and applies it. A call that repeats the last operation of the
+ * same token is answered as repeated and not applied again. One call raises the version at most
+ * once, even if it takes two steps.
+ */
 #include "core/rules.h"
 
-#include "core/acquire.h"
 #include "core/lease.h"
-#include "core/override.h"
-#include "core/refuse.h"
-#include "core/update.h"
 
 /* The effects that core/op.def explains. */
 enum {

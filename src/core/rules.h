@@ -1,9 +1,10 @@
 /*
- * rules: the conditions and effects of each operation, as one table and a few functions. They are pure: they take
- * a task and a call, change the task and put their decision into the call. A refusal changes nothing unless `changed` is set.
+ * rules: the conditions and effects of each operation, as one table and a few functions. They are
+ * pure: they take a task and a call, change the task and put their decision into the call. A
+ * refusal changes nothing unless `changed` is set.
  *
- * Order of checks (doc/contract.md): first, is the call a repeat? If the operation needs a lock: lock, status,
- * guard. Otherwise: status, then a live lock of another agent.
+ * Order of checks (doc/contract.md): first, is the call a repeat? If the operation needs a lock:
+ * lock, status, guard. Otherwise: status, then a live lock of another agent.
  */
 #ifndef CORE_RULES_H
 #define CORE_RULES_H
@@ -57,5 +58,26 @@ void call_edited(struct call *c, struct task *t);
 /* Adds an event. `from`: the status before the change, or 0. */
 void call_event(struct call *c, const struct task *t, const char *name, int64_t from,
 		struct str text);
+
+#define CLAIM_FROM (STATUS_BIT(READY) | STATUS_BIT(IN_PROGRESS) | STATUS_BIT(FAILED))
+
+void acquire_claim(struct task *t, struct call *c);
+void acquire_manual(struct task *t, struct call *c);
+
+/* Does the request name any field to change? */
+bool update_any(const struct request *r);
+void update_fields(struct task *t, const struct request *r, int64_t now, struct arena *a);
+/* The operation `update`. */
+void update_apply(struct task *t, struct call *c);
+
+void refuse_status(struct call *c, const struct task *t, const char *what, unsigned from);
+void refuse_held(struct call *c, const struct task *t);
+/* Another holds it, and only an operator may do this over the lock. */
+void refuse_protected(struct call *c, const struct task *t);
+/* The queue is paused. */
+void refuse_paused(struct call *c);
+void refuse_lost(struct call *c, const struct task *t);
+void refuse_subtasks(struct call *c, const struct task *t);
+void refuse(struct call *c, enum result code, struct str message, struct str hint);
 
 #endif

@@ -1,6 +1,11 @@
-#include "core/task.h"
-
+/*
+ * Names and parses statuses, classes, priorities and ids, and defines the table of task fields.
+ * task_key() maps all spellings of an id to one key, so T1 and t1 cannot be two tasks.
+ */
+#include "base/secret.h"
 #include "base/str.h"
+#include "core/field.h"
+#include "core/task.h"
 
 static const char *const statuses[] = {
 	[BACKLOG] = "Backlog", [READY] = "Ready",   [IN_PROGRESS] = "In Progress",
@@ -160,4 +165,29 @@ struct str task_key(struct arena *a, struct str id)
 	for (size_t i = 0; i < id.n; i++)
 		p[space + i] = id.p[i] >= 'A' && id.p[i] <= 'Z' ? (char)(id.p[i] + 32) : id.p[i];
 	return str_n(p, space + id.n);
+}
+
+#define FIND FIELD_FIND
+#define LIMIT_NONE 0
+#define LIMIT_NAME NAME_MAX_BYTES
+#define LIMIT_TITLE TITLE_MAX
+#define LIMIT_TEXT TEXT_MAX
+#define LIMIT_HASH HASH_LEN
+#define LIMIT_PRIORITY PRIORITY_MAX
+
+const struct field field_table[N_FIELDS] = {
+#define FIELD(tag, part, kind, member, name, shown, limit, uses)                 \
+	{                                                                        \
+		tag,  part,          FIELD_##kind, shown,                        \
+		uses, LIMIT_##limit, #name,        offsetof(struct task, member) \
+	},
+#include "core/task.def"
+};
+
+const struct field *field_find(struct str name)
+{
+	for (size_t i = 0; i < N_FIELDS; i++)
+		if (str_is(name, field_table[i].name))
+			return &field_table[i];
+	return NULL;
 }

@@ -1,6 +1,6 @@
 /*
- * task: one piece of work, as data. Times are ms since 1970 on the store's clock, durations are ms; 0: not set.
- * A task has a lock if and only if lock.holder is not empty.
+ * task: one piece of work, as data. Times are ms since 1970 on the store's clock, durations are ms;
+ * 0: not set. A task has a lock if and only if lock.holder is not empty.
  */
 #ifndef CORE_TASK_H
 #define CORE_TASK_H

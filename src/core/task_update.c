@@ -1,11 +1,13 @@
-#include "core/update.h"
-
+/*
+ * Sets a task's fields for create and update. An update may change the status only as update_from()
+ * allows. It cannot move a task out of In Progress while its lock is live: the holder releases the
+ * task, or an operator breaks the lock first.
+ */
 #include <jansson.h>
 #include <stdlib.h>
 
 #include "core/lease.h"
-#include "core/override.h"
-#include "core/refuse.h"
+#include "core/rules.h"
 
 #define BIT(name) (UINT64_C(1) << ARG_##name)
 

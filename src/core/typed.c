@@ -1,8 +1,14 @@
+/*
+ * The locks of the whole queue (@write, @batch and others), the emergency and the pause. Two tables
+ * say which locks refuse a change and which refuse another lock. No lock refuses a read, a
+ * heartbeat or the release of a lock of the whole queue, and none keeps an operator from starting
+ * or ending an emergency.
+ */
 #include "core/typed.h"
 
 #include "base/when.h"
 #include "core/lease.h"
-#include "core/refuse.h"
+#include "core/rules.h"
 
 static const char *const names[TYPED_END] = {
 	"", "write", "batch", "config", "maintenance", "sync"

@@ -1,7 +1,8 @@
 /*
- * typed: locks of the whole queue, one for each kind of work: "@write", "@batch", "@config", "@maintenance", and "@sync",
- * which keeps only other syncs out. Each has a lease, a holder, a token and a fence, like the lock of a task. The store keeps it as a task that has only a
- * lock. doc/typed-locks.md has the table of conflicts.
+ * typed: locks of the whole queue, one for each kind of work: "@write", "@batch", "@config",
+ * "@maintenance", and "@sync", which keeps only other syncs out. Each has a lease, a holder, a
+ * token and a fence, like a task's lock. The store keeps it as a task that has only a lock.
+ * Comments call it a queue lock. doc/typed-locks.md has the table of conflicts.
  */
 #ifndef CORE_TYPED_H
 #define CORE_TYPED_H

@@ -1,10 +1,14 @@
-#include "core/validate.h"
-
+/*
+ * Checks records before callers use them: could pawl have written this task, event, key or number?
+ * An attacker may have written the bytes. In a task without a fault, every text is valid, every
+ * field is within its limit, and the id matches the key.
+ */
 #include "base/secret.h"
 #include "base/text.h"
 #include "base/when.h"
 #include "core/field.h"
 #include "core/typed.h"
+#include "core/validate.h"
 
 /* An event can quote a whole text and add some words of its own. */
 #define EVENT_TEXT_MAX (TEXT_MAX + 4096)

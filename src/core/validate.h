@@ -1,6 +1,7 @@
 /*
- * check: could pawl have written this record? Stores, backups and other processes supply bytes that an attacker
- * may have written. Callers check each record here before they use it, so stores do not check records themselves.
+ * check: could pawl have written this record? Stores, backups and other processes supply bytes that
+ * an attacker may have written. Callers check each record here before they use it, so stores do not
+ * check records themselves.
  *
  * Each function returns NULL or a description of the fault. The description is safe to print.
  */

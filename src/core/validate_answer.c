@@ -1,13 +1,13 @@
 /*
- * Answers that another process or a server sent. Callers dereference the task and the lock of a successful answer, put
- * ids into commands and file names, and calculate with its numbers. So an answer is refused as a whole unless pawl
- * could have given it, and unless it answers the request.
+ * Validates answers from another process or a server. Callers dereference a successful answer's
+ * task and lock, put its ids into commands and file names, and calculate with its numbers. So the
+ * whole answer is refused unless pawl could have given it and it answers the request.
  */
 #include "base/secret.h"
 #include "base/text.h"
 #include "base/when.h"
-#include "core/validate.h"
 #include "core/typed.h"
+#include "core/validate.h"
 
 /* A message can quote a text and a reason, and adds words of its own. */
 #define SAID_MAX (2 * (TEXT_MAX + 4096))

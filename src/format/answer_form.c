@@ -2,7 +2,7 @@
 #include "format/answer_form.h"
 
 #include "base/when.h"
-#include "core/can.h"
+#include "core/role.h"
 #include "core/validate.h"
 #include "core/order.h"
 #include "format/event.h"

@@ -2,7 +2,7 @@
  * The decisions about the tasks of an answer (struct allowed): the ways that are open to the caller, and the places in the
  * order of `next`. Only the first POSITIONS tasks of the order have a place, so the cost does not grow with the queue.
  */
-#include "core/can.h"
+#include "core/role.h"
 #include "core/lease.h"
 #include "core/order.h"
 #include "queue/read.h"

@@ -1,5 +1,5 @@
 #include "core/counts.h"
-#include "core/update.h"
+#include "core/rules.h"
 #include "queue/queue_private.h"
 
 #define UNUSABLE_MAX 1000 /* give up: it is not a matter of single ids */

@@ -1,5 +1,5 @@
 #include "core/counts.h"
-#include "core/override.h"
+#include "core/lease.h"
 #include "core/role.h"
 #include "queue/queue_private.h"
 

@@ -1,6 +1,6 @@
 #include "core/validate.h"
 #include "core/counts.h"
-#include "core/override.h"
+#include "core/lease.h"
 #include "queue/queue_private.h"
 
 static int refuse_needed(struct act *w, const struct loaded *l, struct strs keys, const char *why)

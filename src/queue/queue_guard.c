@@ -5,7 +5,7 @@
  */
 #include "core/validate.h"
 #include "core/lease.h"
-#include "core/refuse.h"
+#include "core/rules.h"
 #include "core/typed.h"
 #include "queue/queue_private.h"
 

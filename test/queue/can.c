@@ -4,7 +4,7 @@
  */
 #include "suite.h"
 
-#include "core/can.h"
+#include "core/role.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/text.h"
-#include "core/can.h"
+#include "core/role.h"
 #include "face/board/keys.h"
 
 static struct arena arena;

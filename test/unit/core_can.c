@@ -2,7 +2,7 @@
 #include "core_kit.h"
 
 #include "core/answer.h"
-#include "core/can.h"
+#include "core/role.h"
 #include "core/lease.h"
 #include "core/order.h"
 

@@ -5,8 +5,7 @@
 #include "core_kit.h"
 
 #include "core/lease.h"
-#include "core/override.h"
-#include "core/refuse.h"
+#include "core/rules.h"
 
 #define NEXT STR("NEXT-0123456789-0123456789-01234")
 

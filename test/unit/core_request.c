@@ -5,7 +5,7 @@
 #include "core_kit.h"
 
 #include "format/pack.h"
-#include "core/update.h"
+#include "core/rules.h"
 #include "format/request_form.h"
 
 #define HOUR INT64_C(3600000)

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "base/text.h"
-#include "core/can.h"
+#include "core/role.h"
 #include "store/store.h"
 
 #define CHANGES (A_TASK | A_VERSION)

@@ -1,5 +1,5 @@
 /* The actions that change a status. The queue says which of them are possible now, and where they lead. */
-#include "core/can.h"
+#include "core/role.h"
 #include "face/board/actions.h"
 
 #define CHANGES (A_TASK | A_VERSION)

@@ -7,7 +7,6 @@
 
 #include <stdlib.h>
 
-#include "core/can.h"
 #include "core/role.h"
 
 #define POLICY                                                                                \
