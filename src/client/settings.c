@@ -8,7 +8,6 @@
 #include "base/fs.h"
 #include "base/text.h"
 #include "base/when.h"
-#include "format/ini_edit.h"
 #include "format/ini.h"
 #include "client/setting_kind.h"
 #include "core/lease.h"

@@ -7,7 +7,7 @@
 
 #include "client/file_change.h"
 #include "cmd/setup_client.h"
-#include "format/json_text.h"
+#include "format/json.h"
 #include "format/section.h"
 
 enum piece_kind {

@@ -3,7 +3,7 @@
 
 #include "base/when.h"
 #include "core/lease.h"
-#include "format/changes.h"
+#include "format/record_form.h"
 
 static void put_id(struct view *v, struct str id)
 {

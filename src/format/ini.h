@@ -5,6 +5,8 @@
 #ifndef FORMAT_INI_H
 #define FORMAT_INI_H
 
+#include "base/arena.h"
+#include "base/buf.h"
 #include "base/str.h"
 
 /* The longest line that inih does not split. */
@@ -16,5 +18,10 @@ typedef void ini_line_fn(void *ctx, int line, struct str name, struct str value)
 /* Calls `fn` for every line that sets a name, in order. 0, or the number of the first invalid line: it is too long, or
  * neither sets a name nor is a section or a comment. */
 int ini_file_each(struct str text, ini_line_fn *fn, void *ctx);
+
+/* *out is the new text; value NULL: removes the setting. false if ini_file_each() would not read `value` back. */
+bool ini_edit(struct buf *out, struct str text, struct str name, const struct str *value,
+	      struct arena *a);
+bool ini_has(struct str text, struct str name, struct arena *a);
 
 #endif

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
+#include "base/buf.h"
+#include "format/record_form.h"
 
 /* Memory of one value that json_values() counts, about: an empty object has three bytes as text. */
 #define JSON_VALUE_MEMORY 256
@@ -46,5 +48,69 @@ static inline struct str json_get(const json_t *o, const char *key)
 {
 	return json_text(json_object_get(o, key));
 }
+
+#define JSON_PLACE_KEYS 3
+
+/* A place: keys, the outermost first; the rest is NULL. */
+struct json_place {
+	const char *key[JSON_PLACE_KEYS];
+	bool element; /* the value is an element of the array at that place; else it is the value there */
+};
+
+/* NULL if the text is a JSON object, else a message. The functions below need that NULL, or an empty text. */
+const char *json_text_fault(struct str text, struct arena *a);
+/* text: "" for a file that does not exist yet. */
+enum text_change json_text_add(struct str text, const struct json_place *at, const json_t *value,
+			       struct str *out, struct arena *a);
+/* The value at the place, of which the caller gets a reference; NULL: there is none. Of an element, its array. */
+json_t *json_text_get(struct str text, const struct json_place *at);
+/* Puts `value` in the place of `old`. TEXT_SAME or TEXT_OTHER: `old` is not there. */
+enum text_change json_text_replace(struct str text, const struct json_place *at, const json_t *old,
+				   const json_t *value, struct str *out, struct arena *a);
+/* Removes the value at the place if it equals `value`. */
+enum text_change json_text_remove(struct str text, const struct json_place *at, const json_t *value,
+				  struct str *out, struct arena *a);
+
+void json_write(const json_t *v, struct buf *out);
+
+/* The bytes of comments in a map; outside of strings, JSON has no such bytes. */
+#define JSON_NOTE '#'      /* of a comment with an end of its own */
+#define JSON_LINE_NOTE '/' /* of a comment that ends with its line */
+
+/* Three views of the same length, so a position in one is a position in all. */
+struct json_doc {
+	struct str text;    /* the file itself */
+	const char *map;    /* each byte of a comment is JSON_NOTE or JSON_LINE_NOTE */
+	const char *strict; /* JSON without comments and trailing commas: blanks replace them */
+};
+
+/* One member of an object, or element of an array. */
+struct json_item {
+	size_t from;       /* start of its key, or of the element */
+	size_t value, end; /* start and end of its value */
+	size_t before;     /* end of the value before it, or of the opening bracket */
+	bool first;
+};
+
+/* Fills *d. Returns NULL if the text is an object, else a message. */
+const char *json_scan(struct str text, struct json_doc *d, struct arena *a);
+/* The same for a text that json_scan() has accepted, which it does not check again. The other functions need it. */
+void json_views(struct str text, struct json_doc *d, struct arena *a);
+/* Is this byte of a map part of a comment? */
+static inline bool json_is_note(char c)
+{
+	return c == JSON_NOTE || c == JSON_LINE_NOTE;
+}
+/* The position after blanks and comments. */
+size_t json_skip(const struct json_doc *d, size_t at);
+/* The start of the blanks before a position; a comment ends them. */
+size_t json_lead(const struct json_doc *d, size_t at);
+/* The item after `behind`, which is the end of an item or of the opening bracket. */
+bool json_next(const struct json_doc *d, size_t behind, bool object, struct json_item *i);
+json_t *json_value_of(const struct json_doc *d, const struct json_item *i);
+bool json_find_key(const struct json_doc *d, size_t container, const char *key,
+		   struct json_item *i);
+bool json_find_value(const struct json_doc *d, size_t container, const json_t *value,
+		     struct json_item *i);
 
 #endif

@@ -1,4 +1,7 @@
-#include "format/json_scan.h"
+/* The positions of the values in a JSON file that may have comments and trailing commas. All three
+ * views of a file have the same length, so a position in one is valid in the others. A comment
+ * whose end other programs could read differently is refused. */
+#include "format/json.h"
 
 #include "base/text.h"
 

@@ -1,10 +1,11 @@
-#include "format/markdown_plan.h"
-
+/* Reads a Markdown list as tasks with sub-tasks. Every error has a line number. A plan with an
+ * error is refused as a whole, for example one with an open item inside an item that is done. */
 #include <errno.h>
 
 #include "base/buf.h"
 #include "base/str.h"
 #include "base/text.h"
+#include "format/markdown_plan.h"
 
 #define TAB 4
 #define CHILD \

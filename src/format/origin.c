@@ -1,3 +1,6 @@
+/* Merges a task that is imported again with the task in the queue. A sum of each field shows which
+ * fields the other program has changed since the last import. Only those are taken, so that a
+ * change made here survives unless the other program changed the same field. */
 #include "format/origin.h"
 
 #include <stdlib.h>

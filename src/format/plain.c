@@ -1,3 +1,6 @@
+/* A task as JSON values for export and import, in words that people use. A key that pawl does not
+ * know is kept in `extra`, so that an import loses nothing. A value of the wrong kind is refused
+ * with a message that says which kind the field needs. */
 #include "format/plain.h"
 
 #include <stdlib.h>

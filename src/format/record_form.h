@@ -8,6 +8,11 @@
 
 #include <jansson.h>
 
+#include "base/arena.h"
+#include "base/buf.h"
+#include "core/event.h"
+#include "core/task.h"
+#include "format/pack.h"
 #include "format/task_form.h"
 
 json_t *task_fields_json(const struct task *t);
@@ -16,5 +21,26 @@ int task_fields_parse(const json_t *o, struct task *out, struct arena *a);
 /* For one field; field_json: NULL if it has no value. */
 json_t *field_json(const struct field *f, const struct task *t);
 int field_parse(const struct field *f, const json_t *v, struct task *out, struct arena *a);
+
+void event_pack(const struct event *e, struct buf *out);
+int event_unpack(struct str bytes, struct event *out);
+/* With the event's place in the log (cursor, at), which a store keeps beside the bytes. */
+extern const struct shape event_shape;
+json_t *event_json(const struct event *e, struct arena *a);
+
+/* Empty: no field that a user sets has changed. */
+struct str changes_of(const struct task *old, const struct task *now, struct arena *a);
+/* NULL: the text is not a JSON object. */
+json_t *changes_json(struct str changes);
+/* For people: priority 2 → 3, labels +ui, description changed. Empty if the text is not a JSON object. */
+struct str changes_text(struct str changes, struct arena *a);
+
+enum text_change {
+	TEXT_CHANGED, /* there is a new text */
+	TEXT_SAME,    /* nothing to do */
+	TEXT_OTHER,   /* the place holds another value, which stays */
+	TEXT_EMPTY,   /* only parts that pawl made are left: the caller can remove the file */
+	TEXT_UNFIT    /* the structure of the file does not allow the change */
+};
 
 #endif

@@ -1,6 +1,8 @@
-#include "format/request_form.h"
-
+/* A request and the rules of a queue as bytes, and a request as JSON. The bytes keep the difference
+ * between an argument that is missing and one that is empty. The JSON never contains tokens. */
 #include <errno.h>
+
+#include "format/request_form.h"
 
 /* --- bytes ----------------------------------------------------------------------------------------- */
 

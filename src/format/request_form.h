@@ -8,7 +8,7 @@
 
 #include "base/buf.h"
 #include "core/request.h"
-#include "format/shape.h"
+#include "format/pack.h"
 
 void request_pack(const struct request *r, struct buf *out);
 int request_unpack(struct str bytes, struct request *out, struct arena *a); /* -EBADMSG */

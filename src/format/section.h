@@ -5,7 +5,7 @@
 #ifndef FORMAT_SECTION_H
 #define FORMAT_SECTION_H
 
-#include "format/text_change.h"
+#include "format/record_form.h"
 
 struct section {
 	const char *begin, *end; /* beginnings of the first and the last line */

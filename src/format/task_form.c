@@ -1,7 +1,9 @@
-#include "format/task_form.h"
-
+/* A task as bytes for the stores, and as the JSON object that every face shows. Unpacking
+ * refuses a status or class that does not exist, because other code relies on valid ones. The JSON
+ * never shows hidden fields such as token hashes. */
 #include "base/when.h"
 #include "core/lease.h"
+#include "format/task_form.h"
 
 #define PART_MAX (32u << 20)
 

@@ -9,7 +9,7 @@
 
 #include "base/buf.h"
 #include "core/field.h"
-#include "format/shape.h"
+#include "format/pack.h"
 
 extern const struct shape task_shape;
 void task_pack(const struct task *t, unsigned parts, struct buf *out);

@@ -1,3 +1,6 @@
+/* Reads and writes the YAML of front matter. Limits on size, depth and number of values, and no
+ * aliases, keep a small file from filling the memory. A text that another YAML reader would take
+ * for a number or a boolean is written in quotes. */
 #include "format/yaml.h"
 
 #include <errno.h>

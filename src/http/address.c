@@ -1,3 +1,4 @@
+/* Parses addresses by hand, without a resolver. Only the last forwarded hop counts, because the client can forge the others. */
 #include "http/address.h"
 
 #include <arpa/inet.h>

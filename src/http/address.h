@@ -1,5 +1,5 @@
 /*
- * address: HOST:PORT, as the server and the client take it; and the address that a proxy names.
+ * address: parses HOST:PORT for the server and the client, and finds the client's address in a proxy's headers.
  */
 #ifndef HTTP_ADDRESS_H
 #define HTTP_ADDRESS_H

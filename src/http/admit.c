@@ -1,12 +1,12 @@
 /*
- * Which connections the server keeps. A connection belongs to a party: to the caller whose token its last request had, or
- * else to its address. Authenticated connections and unauthenticated ones have limits of their own, so a peer without a
- * token cannot use up the places of callers.
+ * Chooses the connections that the server keeps. A connection belongs to a party: to the caller whose token its last request
+ * had, or else to its address. Authenticated and unauthenticated connections have separate limits, so a peer without a token
+ * cannot use up the callers' places.
  *
  * The server accepts every connection. If there is one too many, the largest party loses one: an idle connection if it has
- * any, else one that only waits, else the oldest. A party with few connections therefore keeps them, whatever others do, and
- * no party can fill the server with calls that wait. A caller whose own party is the largest loses only idle connections:
- * if there are none, its new request is refused.
+ * any, else one that only waits, else the oldest. So a party with few connections keeps them, whatever others do, and
+ * no party can fill the server with calls that wait. A caller whose own party is the largest loses only idle connections;
+ * if it has none, its new request is refused.
  */
 #include <netinet/in.h>
 #include <stdlib.h>

@@ -1,5 +1,8 @@
-#include "http/http_client.h"
-
+/*
+ * One call at a time over one kept connection. `sent` decides a failed call's fate: HTTP_NOT_SENT only if no byte of the
+ * request was written, else HTTP_UNKNOWN, and the caller must not repeat the call blindly. A new connection gets no request
+ * before the server has proved itself.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/un.h>
@@ -7,6 +10,7 @@
 
 #include "base/os.h"
 #include "base/secret.h"
+#include "http/http_client.h"
 #include "http/http_parse.h"
 #include "http/http_proof.h"
 #include "http/http_wire.h"

@@ -1,4 +1,41 @@
-/* One connection: which phase it is in, and for how long. */
+/*
+ * One connection of the server. A peer that stalls must not keep its place: each state that waits for the peer has a limit.
+ *
+ *             conn_accept()
+ *                  |
+ *                  v  begin_head()       begin_body()       hand_over(), conn_keep()
+ *      +-------> IDLE -----------> HEAD -----------> BODY -------------------------> ANSWER
+ *      |           |                 |               |  |                            |  |
+ *      +-----------(-----------------(---------------+--(----------------------------+  |
+ *   conn_answered():                 |                  |                               |
+ *   keep-alive     |                 |                  |                               |
+ *                  +-----------------+---------+--------+-------------------------------+
+ *                                              | http_conn_finish()
+ *                                              v
+ *                                            FLUSH -----------> LINGER -------------> (closed)
+ *                                                    http_conn_linger()          conn_close()
+ *
+ *   state    waits for                  limit                                        at the limit
+ *   IDLE     a request's first byte     head_ms after accept(), later idle_limit()   on_timer(): conn_close()
+ *   HEAD     the last header            head_ms; the first request's counts from     on_timer(): 408, exchange_refuse()
+ *                                       accept(). Bytes: head_max                    http_conn_feed(): 414, 431, exchange_refuse()
+ *   BODY     the last byte of the body  body_ms                                      on_timer(): 408, exchange_refuse()
+ *                                       bytes: body_max, bodies_max                  begin_body(), http_conn_feed(): 413, 429
+ *   ANSWER   the handler                none; unsent bytes of a stream: stream_max   http_stream_send(): conn_close()
+ *   FLUSH    the peer to read           write_ms                                     on_stall(): conn_close()
+ *   LINGER   the peer to close          linger_ms                                    on_timer(): conn_close()
+ *
+ *  1. Every way into FLUSH is http_conn_finish(). From IDLE: http_conn_step() at the peer's EOF, or conn_drain(). From HEAD: http_conn_step() at EOF, or
+ *     exchange_refuse(). From BODY and ANSWER: conn_answered(), if the request is incomplete (refused, for example), or
+ *     no other may follow.
+ *  2. BODY goes back to IDLE only if on_head() has answered a request without a body.
+ *  3. The peer's EOF closes BODY and LINGER at once. In ANSWER the handler learns of it (exchange_gone()), and the answer is
+ *     still sent; then http_conn_linger() closes without waiting. Under TLS, EOF closes every state, since nothing can be sent any more.
+ *  4. Every state ends with conn_close() after an error, when admit.c evicts the connection, when http_drop() ends its
+ *     exchange, or when unsent bytes make no progress for write_ms (on_stall()).
+ *  5. While `working` is set, conn_close() only marks the connection dead, and conn_work() frees it: a callback may close
+ *     the connection that called it.
+ */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>

@@ -1,4 +1,8 @@
-/* Answers. */
+/*
+ * Exchanges: one request and its answer. The handler ends each exchange that it owns exactly once. An exchange outlives its
+ * connection and even the server, so x->c and x->s may be NULL; an answer to a lost peer is discarded. The handler's extra
+ * headers cannot smuggle another header: add_headers() skips those with control characters.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,6 +1,11 @@
-#include "http/http_origin.h"
-
+/*
+ * Refuses requests that a page of another site may have sent. Host must always be allowed. Origin and Sec-Fetch-Site may be
+ * missing, since programs send neither, but not repeated. POST, PUT and PATCH need an allowed content type: a foreign page
+ * cannot send application/json without a preflight.
+ */
 #include <arpa/inet.h>
+
+#include "http/http_origin.h"
 
 static bool is_address(struct str host)
 {

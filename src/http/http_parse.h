@@ -1,5 +1,5 @@
 /*
- * parse: one HTTP/1.1 message at a time, from bytes that come in pieces of any size. It refuses every
+ * parse: one HTTP/1.1 message at a time, from bytes that arrive in pieces of any size. It refuses every
  * form that two programs could understand differently (request smuggling).
  */
 #ifndef HTTP_HTTP_PARSE_H

@@ -1,5 +1,5 @@
 /*
- * part: what the files of the server share.
+ * part: the structs and calls that the server's files share. http_conn.c draws a connection's states.
  */
 #ifndef HTTP_HTTP_PRIVATE_H
 #define HTTP_HTTP_PRIVATE_H

@@ -1,10 +1,10 @@
-#include "http/http_proof.h"
-
+/* Makes the proof. Server and client must compute the same bytes, so a mapped IPv4 address is written as IPv4. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stdio.h>
 
 #include "base/secret.h"
+#include "http/http_proof.h"
 
 /* A socket of IPv6 may serve IPv4, too: both sides must write the same address. */
 bool proof_address(const struct sockaddr_storage *at, char text[PROOF_ADDRESS_LEN])

@@ -6,7 +6,7 @@
  *   GET /v1/proof?token=ID&nonce=NONCE   ────────▶    finds the token by ID, the start of its hash
  *                                        ◀────────    the HMAC of NONCE and its own address, by the whole hash
  *
- * The address is that of this very connection, so nobody can pass the question on to the server at another address.
+ * The address is this connection's own, so an impostor cannot forward the question to the real server at another address.
  */
 #ifndef HTTP_HTTP_PROOF_H
 #define HTTP_HTTP_PROOF_H

@@ -1,3 +1,7 @@
+/*
+ * The server's event loop: start, stop, drain, and work posted by other threads. One thread owns the loop. Only the posted
+ * list is shared, and its mutex also keeps the server from being freed before a post has woken the loop.
+ */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>

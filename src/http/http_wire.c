@@ -1,5 +1,8 @@
-#include "http/http_wire.h"
-
+/*
+ * The client's socket. No connect, read or write blocks past its deadline, or after stop_fd is readable: a read blocks in
+ * the kernel only without a stop_fd, for at most PATIENCE_MS, and only if more time than that is left. The exception is
+ * getaddrinfo(), which knows no deadline.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -11,9 +14,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/fs.h"
 #include "base/module.h"
 #include "base/os.h"
-#include "http/kept.h"
+#include "http/http_message.h"
+#include "http/http_wire.h"
 
 #define PATIENCE_MS 1000
 #define STAYS 8 /* a connection with this many reads is expected to stay */
@@ -358,4 +363,105 @@ void wire_free(struct wire *w)
 	if (w->context)
 		w->tls->context_free(w->context);
 	w->context = NULL;
+}
+
+struct str http_header(struct http_headers headers, const char *name)
+{
+	for (size_t i = 0; i < headers.n; i++)
+		if (str_eq_nocase(headers.v[i].name, str_c(name)))
+			return headers.v[i].value;
+	return str_n(NULL, 0);
+}
+
+size_t http_header_count(struct http_headers headers, const char *name)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < headers.n; i++)
+		n += str_eq_nocase(headers.v[i].name, str_c(name));
+	return n;
+}
+
+bool http_has_header(struct http_headers headers, const char *name)
+{
+	return http_header_count(headers, name);
+}
+
+const char *http_status_text(int status)
+{
+	static const struct {
+		int status;
+		const char *text;
+	} texts[] = {
+		{ 200, "OK" },
+		{ 201, "Created" },
+		{ 202, "Accepted" },
+		{ 204, "No Content" },
+		{ 304, "Not Modified" },
+		{ 400, "Bad Request" },
+		{ 401, "Unauthorized" },
+		{ 403, "Forbidden" },
+		{ 404, "Not Found" },
+		{ 405, "Method Not Allowed" },
+		{ 406, "Not Acceptable" },
+		{ 408, "Request Timeout" },
+		{ 409, "Conflict" },
+		{ 411, "Length Required" },
+		{ 412, "Precondition Failed" },
+		{ 413, "Content Too Large" },
+		{ 414, "URI Too Long" },
+		{ 415, "Unsupported Media Type" },
+		{ 417, "Expectation Failed" },
+		{ 422, "Unprocessable Content" },
+		{ 429, "Too Many Requests" },
+		{ 431, "Request Header Fields Too Large" },
+		{ 500, "Internal Server Error" },
+		{ 501, "Not Implemented" },
+		{ 502, "Bad Gateway" },
+		{ 503, "Service Unavailable" },
+		{ 504, "Gateway Timeout" },
+		{ 505, "HTTP Version Not Supported" },
+	};
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		if (texts[i].status == status)
+			return texts[i].text;
+	return "Status";
+}
+
+size_t kept_read(const char *path, void *p, size_t room)
+{
+	struct arena a = { 0 };
+	struct str bytes;
+	size_t n = 0;
+
+	if (fs_read_private(&a, path, room, &bytes) == 0) {
+		n = bytes.n;
+		memcpy(p, bytes.p, n);
+	}
+	arena_free(&a);
+	return n;
+}
+
+/* Nothing is synced and no error reported: a lost file costs one handshake. So does a file that is incomplete, because a
+ * reader recognises it. A temporary file would need a name of its own, and a killed process would leave its secret. */
+void kept_write(const char *path, struct str bytes)
+{
+	struct arena a = { 0 };
+	int fd = -1;
+
+	if (fs_make_dirs(arena_cstr(&a, fs_dirname(str_c(path))), 0700) == 0) {
+		unlink(path); /* others may have opened or linked it */
+		fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	}
+	if (fd >= 0) {
+		(void)fs_write_all(fd, bytes);
+		close(fd);
+	}
+	arena_free(&a);
+}
+
+void kept_forget(const char *path)
+{
+	unlink(path);
 }

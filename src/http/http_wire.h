@@ -1,9 +1,10 @@
 /*
- * wire: the client's connection: bytes in and out, each with a deadline.
+ * wire: the client's connection. It reads and writes bytes, plain or through TLS, each call with a deadline.
  */
 #ifndef HTTP_HTTP_WIRE_H
 #define HTTP_HTTP_WIRE_H
 
+#include "base/str.h"
 #include "http/address.h"
 #include "http/tls.h"
 
@@ -37,5 +38,10 @@ ssize_t wire_read(struct wire *w, void *p, size_t n, int64_t deadline);
 ssize_t wire_write(struct wire *w, const void *p, size_t n, int64_t deadline);
 void wire_close(struct wire *w);
 void wire_free(struct wire *w);
+
+/* Returns the number of bytes; 0: there is no file, or it may not be used. */
+size_t kept_read(const char *path, void *p, size_t room);
+void kept_write(const char *path, struct str bytes);
+void kept_forget(const char *path);
 
 #endif

@@ -5,6 +5,10 @@
 #ifndef HTTP_TLS_H
 #define HTTP_TLS_H
 
+#include <openssl/ssl.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/str.h"
@@ -37,5 +41,19 @@ struct http_tls_ops {
 	size_t (*keep)(struct http_tls *t, void *p, size_t room);
 	void (*end)(struct http_tls *t); /* does not close the socket */
 };
+
+/* The origin and the trusted certificates of a session. */
+struct resume_bond {
+	unsigned char sum[32];
+};
+
+/* trusted: the certificates in memory; NULL: the system's. */
+bool resume_bond(struct resume_bond *b, const char *origin, BIO *trusted);
+/* Offers the session to the server. False: the bytes are damaged or expired, or have another bond. */
+bool resume_offer(SSL *ssl, const struct resume_bond *b, const void *p, size_t n);
+/* Writes the session of a ticket that the server has sent. `from`: when it proved its name, on the wall clock. Returns
+ * the number of bytes; 0: it cannot be kept. */
+size_t resume_keep(SSL *ssl, const struct resume_bond *b, SSL_SESSION *ticket, int64_t from,
+		   void *p, size_t room);
 
 #endif

@@ -1,4 +1,5 @@
-/* pawl-http-tls.so. It calls nothing of the program that loads it. */
+/* pawl-http-tls.so: TLS for the client. It calls no function of the program that loads it. It loads trusted certificates only
+ * when a server's certificate must be verified, since a resumed session needs none. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <openssl/err.h>
@@ -13,7 +14,6 @@
 
 #include "base/module.h"
 #include "http/tls.h"
-#include "http/tls_resume.h"
 
 #define TRUSTED_MAX (16 << 20) /* bytes of the file of certificates */
 
@@ -229,13 +229,13 @@ static void context_free(struct http_tls_context *c)
 	free(c);
 }
 
-static struct http_tls_context *context(const char *origin, const char *ca_file, char *why,
-					size_t room)
+static struct http_tls_context *tls_context_make(const char *origin, const char *ca_file, char *why,
+						 size_t room)
 {
 	struct http_tls_context *c = calloc(1, sizeof(*c));
 
 	if (c) {
-		/* most callers end after one call: leave the memory of OpenSSL to the end of the process */
+		/* most processes end after one call, so OpenSSL need not free its memory at exit */
 		(void)OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL);
 		c->ctx = SSL_CTX_new(TLS_client_method());
 		c->method = socket_method();
@@ -247,13 +247,13 @@ static struct http_tls_context *context(const char *origin, const char *ca_file,
 	}
 	SSL_CTX_set_min_proto_version(c->ctx, TLS1_2_VERSION);
 	SSL_CTX_set_verify(c->ctx, SSL_VERIFY_PEER, NULL);
-	/* an answer says itself where it ends, so a bare end is not dangerous */
+	/* an HTTP answer gives its own length, so an end without close_notify is not dangerous */
 	SSL_CTX_set_options(c->ctx, SSL_OP_IGNORE_UNEXPECTED_EOF);
 	SSL_CTX_set_mode(c->ctx,
 			 SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
 	SSL_CTX_set_session_cache_mode(c->ctx, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
 	SSL_CTX_sess_set_new_cb(c->ctx, keep_ticket);
-	SSL_CTX_set_read_ahead(c->ctx, 1); /* else each record takes two calls of the system */
+	SSL_CTX_set_read_ahead(c->ctx, 1); /* otherwise each record takes two system calls */
 	if (tls_trust(c, origin, ca_file))
 		return c;
 	tls_unusable(ca_file, why, room);
@@ -377,7 +377,7 @@ static ssize_t session_write(struct http_tls *t, const void *p, size_t n)
 }
 
 static const struct http_tls_ops ops = {
-	.context = context,
+	.context = tls_context_make,
 	.context_free = context_free,
 	.start = tls_start,
 	.offer = tls_offer,

@@ -1,4 +1,6 @@
-#include "http/tls_resume.h"
+/* Encodes and checks kept sessions. A session is offered only to the origin, and under the trusted certificates, for which it
+ * was verified, and never after its time: resuming skips the certificate check. */
+#include "http/tls.h"
 
 #include <openssl/asn1.h>
 #include <openssl/evp.h>

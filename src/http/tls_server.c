@@ -1,4 +1,4 @@
-/* TLS for the server: OpenSSL below libevent's buffers. */
+/* TLS for the server: OpenSSL below libevent's buffers. At least TLS 1.2, no renegotiation, and no protocol but HTTP/1.1. */
 #include <event2/bufferevent_ssl.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>

@@ -7,7 +7,7 @@
 #include "core/lease.h"
 #include "core/order.h"
 #include "core/role.h"
-#include "format/event.h"
+#include "format/record_form.h"
 
 #define RECORD_MAX (16u << 20)
 

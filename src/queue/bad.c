@@ -8,7 +8,7 @@
 #include "core/validate.h"
 #include "format/task_form.h"
 #include "queue/queue_private.h"
-#include "format/event.h"
+#include "format/record_form.h"
 #include "format/answer_form.h"
 
 #define SHOWN_COLUMNS 60

@@ -1,6 +1,6 @@
 #include "core/counts.h"
 #include "core/lease.h"
-#include "format/changes.h"
+#include "format/record_form.h"
 #include "queue/queue_private.h"
 
 /* The task that the first call took, if its agent still holds it. */

@@ -8,7 +8,7 @@
 #include "core/validate.h"
 #include "core/role.h"
 #include "format/answer_form.h"
-#include "format/event.h"
+#include "format/record_form.h"
 #include "format/pack.h"
 #include "format/request_form.h"
 #include "format/task_form.h"

@@ -5,7 +5,7 @@
 #ifndef QUEUE_FRAME_H
 #define QUEUE_FRAME_H
 
-#include "format/shape.h"
+#include "format/pack.h"
 #include "queue/prospects.h"
 #include "queue/transfer.h"
 

@@ -4,7 +4,7 @@
 #include "core/lease.h"
 #include "queue/queue_private.h"
 #include "queue/remote_queue.h"
-#include "format/event.h"
+#include "format/record_form.h"
 #include "format/origin.h"
 
 #define PIECE 64                            /* tasks in one edit */

@@ -1,7 +1,7 @@
 /* Comments of an imported task that the queue has already. */
 #include "queue/transfer.h"
 
-#include "format/event.h"
+#include "format/record_form.h"
 #include "queue/queue_private.h"
 
 /* The comments of a parcel by their texts, so that many comments do not take quadratic time. */

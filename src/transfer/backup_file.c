@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/fs.h"
-#include "format/shape.h"
+#include "format/pack.h"
 #include "base/secret.h"
 #include "base/when.h"
 #include "transfer/target.h"

@@ -4,7 +4,7 @@
 #include <ctype.h>
 #include <stdlib.h>
 
-#include "format/event.h"
+#include "format/record_form.h"
 #include "format/json.h"
 #include "format/task_form.h"
 

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/fs.h"
-#include "format/bytes.h"
+#include "format/pack.h"
 
 #define NAMES 100 /* tries to find a name that is free */
 

@@ -7,7 +7,7 @@
 #include "core/validate.h"
 #include "format/task_form.h"
 #include "core/typed.h"
-#include "format/event.h"
+#include "format/record_form.h"
 #include "format/answer_form.h"
 #include "format/request_form.h"
 

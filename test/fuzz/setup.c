@@ -1,8 +1,7 @@
 /* Other programs' files, with comments or without: an entry that was put in can be replaced and taken out, and
  * everything else stays the same to the byte. */
 #include "kit.h"
-#include "format/json_scan.h"
-#include "format/json_text.h"
+#include "format/json.h"
 #include "format/section.h"
 
 static const struct json_place places[] = {

@@ -19,8 +19,6 @@
 #include "base/fs.h"
 #include "base/secret.h"
 #include "format/answer_form.h"
-#include "format/changes.h"
-#include "format/event.h"
 #include "format/origin.h"
 #include "format/record_form.h"
 #include "format/request_form.h"

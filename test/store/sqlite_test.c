@@ -23,7 +23,7 @@
 #include "base/fs.h"
 #include "base/os.h"
 #include "core/field.h"
-#include "format/event.h"
+#include "format/record_form.h"
 #include "format/pack.h"
 #include "kit/scale.h"
 #include "kit/skip.h"

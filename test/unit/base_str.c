@@ -9,7 +9,6 @@
 
 #include "base/arena.h"
 #include "format/pack.h"
-#include "format/shape.h"
 
 #define COUNT(t) (sizeof(t) / sizeof((t)[0]))
 

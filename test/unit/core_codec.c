@@ -7,7 +7,7 @@
 #include "format/pack.h"
 #include "format/task_form.h"
 #include "core/event.h"
-#include "format/event.h"
+#include "format/record_form.h"
 
 static struct str packed(const struct task *t, unsigned parts)
 {

@@ -18,7 +18,7 @@
 #include "core/index.h"
 #include "core/typed.h"
 #include "format/answer_form.h"
-#include "format/event.h"
+#include "format/record_form.h"
 #include "format/request_form.h"
 #include "store/files/files.h"
 #include "store/local/combine_file.h"

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/backoff.h"
-#include "format/json_write.h"
+#include "format/json.h"
 
 #define VALUES 5000
 #define DEPTH 4

@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "format/event.h"
-#include "format/json_write.h"
+#include "format/record_form.h"
+#include "format/json.h"
 
 #define OUTPUT_MAX (SIZE_MAX / 4)
 

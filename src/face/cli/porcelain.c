@@ -4,7 +4,7 @@
 #include "base/text.h"
 #include "base/when.h"
 #include "core/lease.h"
-#include "format/event.h"
+#include "format/record_form.h"
 
 static void porcelain_put(struct buf *out, const char *key, struct str value)
 {

@@ -12,7 +12,7 @@
 #include "face/mcp/mcp.h"
 
 #include "core/lease.h"
-#include "format/event.h"
+#include "format/record_form.h"
 #include "format/json.h"
 #include "format/task_form.h"
 

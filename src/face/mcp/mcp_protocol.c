@@ -5,7 +5,7 @@
 
 #include "base/os.h"
 #include "base/text.h"
-#include "format/json_write.h"
+#include "format/json.h"
 
 /* Newest first. 2025-03-26 is the only one with batches. */
 static const char *const legacy_versions[] = { "2025-11-25", "2025-06-18", "2025-03-26",

@@ -9,7 +9,7 @@
 
 #include "base/fs.h"
 #include "base/os.h"
-#include "format/json_write.h"
+#include "format/json.h"
 #include "client/queue_lock.h"
 
 #define RETRY_MS 1000

@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "cmd/args_json.h"
 #include "format/answer_form.h"
-#include "format/json_write.h"
+#include "format/json.h"
 
 #define JSON_TIMES 2 /* the memory of the JSON of an answer, by that of the answer */
 #define JSON_MOST (3 * (size_t)JSON_ROOM) /* of an answer with its JSON */

@@ -17,8 +17,8 @@
 #include "base/os.h"
 #include "base/when.h"
 #include "format/answer_form.h"
-#include "format/event.h"
-#include "format/json_write.h"
+#include "format/record_form.h"
+#include "format/json.h"
 
 #define PING_MS 15000
 #define PING STR(": \n\n")

@@ -10,7 +10,7 @@
 #include "base/os.h"
 #include "base/text.h"
 #include "base/when.h"
-#include "format/json_write.h"
+#include "format/json.h"
 
 #define LINE_MAX_BYTES 4096
 

@@ -4,9 +4,9 @@
 #include "base/text.h"
 #include "base/when.h"
 #include "core/event.h"
-#include "format/bytes.h"
+#include "format/pack.h"
 #include "store/git/json.h"
-#include "format/event.h"
+#include "format/record_form.h"
 #include "format/json.h"
 #include "format/task_form.h"
 

@@ -1,7 +1,7 @@
 /* Writes a record as JSON that people can read, and its body as a tree; and reads both back. */
 #include <stdlib.h>
 
-#include "format/bytes.h"
+#include "format/pack.h"
 #include "format/record_form.h"
 #include "store/git/json.h"
 #include "format/task_form.h"
