@@ -6,7 +6,7 @@
 #define QUEUE_CENSUS_H
 
 #include "core/task.h"
-#include "store/recount.h"
+#include "store/store_tools.h"
 
 #define RECORD_COUNTS 3
 

@@ -1,8 +1,10 @@
-/* See columns.h. */
-#include "store/columns.h"
-
+/* Splits packed fields into columns, and joins them again. Bytes that column_join() could not restore exactly
+ * stay whole in `rest`. */
+#include "base/text.h"
 #include "core/event.h"
 #include "format/pack.h"
+#include "format/task_form.h"
+#include "store/columns.h"
 
 /* Ascending, because packed fields have this order. */
 const uint8_t column_text_tags[COLUMN_TEXTS] = { TAG_title,          TAG_description,
@@ -131,4 +133,19 @@ void column_copies_of(const struct record *r, struct str values[COLUMN_COPIES],
 		values[k] = value;
 		there[k++] = true;
 	}
+}
+
+bool task_of_record(const struct store_rules *rules, const struct record *r, struct task *out,
+		    struct arena *a)
+{
+	struct index ix;
+
+	*out = (struct task){ 0 };
+	if (!str_starts(r->key, STR("task/")) || task_unpack(r->hot, out, a) ||
+	    task_unpack(r->body, out, a) || id_fault(out->id) ||
+	    !str_eq(task_key(a, out->id), r->key) || !text_valid(out->description))
+		return false;
+	rules->index(out, &ix, a);
+	return index_eq(&ix, &r->ix) && str_eq(task_part(out, HOT, a), r->hot) &&
+	       str_eq(task_part(out, BODY, a), r->body);
 }

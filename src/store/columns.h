@@ -1,6 +1,6 @@
 /*
- * columns: the columns that people read through the views of a database. The texts of a task and of a log entry have
- * columns of their own and are stored nowhere else. `rest` holds the other packed fields, and column_join() restores
+ * columns: the columns that people read through a database's views. The texts of a task and of a log entry have
+ * their own columns and are stored nowhere else. `rest` holds the other packed fields, and column_join() restores
  * the original bytes from both. Some columns copy fields of `hot`, which a claim reads and writes. pawl writes these
  * copies and never reads them; only doctor compares them.
  */
@@ -44,5 +44,9 @@ static inline bool record_is_packed(const struct record *r)
 {
 	return str_starts(r->key, STR("task/")) || str_starts(r->key, STR("lock/"));
 }
+
+/* Is the record a task, byte for byte as the queue would put it? */
+bool task_of_record(const struct store_rules *rules, const struct record *r, struct task *out,
+		    struct arena *a);
 
 #endif

@@ -1,4 +1,6 @@
-#include "store/recount.h"
+/* Counts open dependencies and sub-tasks through the queue's own rules (store_rules), so that a recount and the
+ * stored counts never disagree about which tasks count. */
+#include "store/store_tools.h"
 
 #include "core/task.h"
 

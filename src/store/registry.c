@@ -1,4 +1,4 @@
-/* Finds the store of a URI: a built-in one, or a module. */
+/* Finds a URI's store: a built-in one, or a module. No message shows a whole URI, which may hold a password. */
 #include <stdio.h>
 
 #include "base/module.h"

@@ -1,6 +1,6 @@
 /*
- * A change under construction. Its puts and drops form an overlay over the store, and every read of the
- * change sees the overlay first.
+ * An edit under construction. Its puts and drops form an overlay over the store, and every read by the edit sees
+ * the overlay first. So an edit sees its own writes before the commit.
  */
 #include <stdlib.h>
 

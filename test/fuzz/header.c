@@ -8,7 +8,7 @@
 
 #include "kit.h"
 #include "base/fs.h"
-#include "store/sqlite/header.h"
+#include "store/sqlite/sqlite.h"
 
 #define UNIT 512
 

@@ -6,7 +6,7 @@
 
 #include "kit/folder.h"
 #include "kit/skip.h"
-#include "store/local/meet.h"
+#include "store/local/gate.h"
 
 #define NOBODY 65534
 

@@ -1,15 +1,16 @@
 /*
- * files: a queue as a folder of small JSON files that other programs may read and write as well. doc/files.md
- * says how each step is atomic, and what a crash at each step leaves. In short:
+ * files: a queue as a folder of small JSON files, which other programs may read and write as well.
+ * doc/files.md explains why each step is atomic, and what a crash at each step leaves. In short:
  *
- *  - DIR/ID.lock, .done, .failed, .task: one file for each task (files/name.c, files/form.c).
- *  - DIR/.pawl/state: every record's index and hot part: a snapshot, then one frame for each change
- *    (files/item.c, files/state.c). The frame is the commit; the files follow it (files/apply.c). From time
- *    to time the frames become a new snapshot (files/compact.c).
- *  - DIR/.pawl/log: the event log up to the snapshot; later lines are in the frames (files/log.c).
- *  - DIR/.pawl/gate: the writers' lock, with a note on the state of the folder after the last change.
- *  - Another program may change a file. The store finds such files (files/look.c) and interprets them
- *    (files/foreign.c).
+ *  - DIR/ID.lock, .done, .failed, .task: one file for each task (files_store.c maps the names,
+ *    files_form.c the content).
+ *  - DIR/.pawl/state: every record's index and hot part, as a snapshot and one frame for each later
+ *    change (files_state.c, files_form.c). The frame is the commit (files_change.c). After it, pawl
+ *    writes the task files (files_apply.c). files_compact.c turns the frames into a new snapshot.
+ *  - DIR/.pawl/log: the event log up to the snapshot. Later lines are in the frames (files_log.c).
+ *  - DIR/.pawl/gate: the writers' lock, with a note on the folder after the last change.
+ *  - Other programs may change the task files. The store finds the changed files (files_scan.c) and
+ *    interprets them (files_foreign.c).
  */
 #ifndef STORE_FILES_FILES_H
 #define STORE_FILES_FILES_H

@@ -1,7 +1,8 @@
 /*
- * Brings the files in line with the state. A new content is first written to .pawl and then gets its name. If
- * the name is free, link() gives it, which fails if another program was faster. If the name has a file,
- * rename() gives it, after a check of that file. A foreign file stays.
+ * Brings the task files in line with the state. New content is first written to .pawl, and then
+ * gets its name. link() assigns a free name, and fails if another program took the name first.
+ * rename() replaces a file after a check of that file. A file that pawl neither wrote nor
+ * interpreted stays.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -1,4 +1,8 @@
-/* Changes: take the gate, run the edits, append one frame, then write the files. */
+/*
+ * Changes the queue: takes the gate, runs the edits, appends one frame to the state, then writes
+ * the task files. The frame is the commit. A crash before the commit leaves the queue unchanged. If
+ * the process dies after the commit, the next writer finishes the files.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

@@ -1,4 +1,8 @@
-/* Checks for doctor. Only reads. */
+/*
+ * Checks a files: queue for `pawl doctor`: its file system, permissions, state, files and clock. It
+ * only reads and takes no lock. It reports a damaged or foreign file, and never repairs or removes
+ * it.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

@@ -1,14 +1,15 @@
 /*
- * Interprets files that other programs changed. A program or a person that follows the .locks protocol has
- * claimed, renewed, completed, failed, removed or archived a task. Nothing is written here; the next change
- * commits the result.
+ * Interprets files that other programs changed. A program or a person that follows the .locks
+ * protocol has claimed, renewed, completed, failed, removed or archived a task. Nothing is written
+ * here; the next change commits the result. A task's fence never decreases, even if somebody puts
+ * back an old file.
  */
 #include <stdio.h>
 
 #include "format/record_form.h"
-#include "store/files/files.h"
 #include "format/task_form.h"
-#include "store/recount.h"
+#include "store/files/files.h"
+#include "store/store_tools.h"
 
 #define FOREIGN_LEASE (INT64_C(3600) * 1000)
 

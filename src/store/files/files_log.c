@@ -1,7 +1,8 @@
 /*
- * The event log: one sequence of lines. The older ones are in .pawl/log, the newest in the frames of the
- * state. A cursor is the number of bytes before a position, so it stays valid when lines move from the frames
- * to the file.
+ * The event log: one sequence of lines. Older lines are in .pawl/log, the newest in the state's
+ * frames. A cursor is the number of bytes before a position, so it stays valid when compaction
+ * moves lines from the frames to the file. Each line has a checksum: a damaged line is reported,
+ * not returned.
  */
 #include <errno.h>
 #include <fcntl.h>

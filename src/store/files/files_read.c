@@ -1,10 +1,14 @@
-/* Reading: single records, scans, counts, and the clock. */
+/*
+ * Reads single records, scans, counts, and the clock. While a scan hands out records (`depth`), the
+ * store does not read the state again, because that could free the records. If a task's file no
+ * longer matches its record, a read of one task retries, and a scan fetches the newer record.
+ */
 #include <stdlib.h>
 
 #include "format/record_form.h"
-#include "store/files/files.h"
-#include "store/heap.h"
 #include "format/task_form.h"
+#include "store/files/files.h"
+#include "store/store_tools.h"
 
 #define TRIES 8
 

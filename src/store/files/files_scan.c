@@ -1,10 +1,9 @@
 /*
- * Finds the files that other programs changed. The folder's mtime shows that a file came, went or was
- * renamed. A .lock may be rewritten in place, so the store checks each .lock every time. It checks any other
- * file when it hands out the record.
- *
- * A reader takes no lock. It reads the state again after the folder. If the state has moved on, the files may
- * belong to a change in progress, so the reader discards its findings and looks again.
+ * Finds the files that other programs changed. The folder's mtime shows that a file was added,
+ * removed or renamed. A .lock may be rewritten in place, so the store checks every .lock each time,
+ * and any other file when it hands out the record. A reader takes no lock. It reads the state again
+ * after the folder. If the state has moved on, the files may belong to a change in progress, so the
+ * reader discards its findings and retries.
  */
 #include <dirent.h>
 #include <errno.h>

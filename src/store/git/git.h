@@ -18,7 +18,7 @@
 
 #include "store/local/gate.h"
 #include "store/local/local_clock.h"
-#include "store/mem/queue.h"
+#include "store/mem/mem.h"
 #include "store/store.h"
 
 #define GIT_FORMAT 1

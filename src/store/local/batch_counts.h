@@ -1,6 +1,6 @@
 /*
- * counts: counters that all processes of a place share, in a file that each of them maps. Each adds with one atomic
- * instruction. The file is never synced: a loss of power may set the counters back, and nothing depends on them. A
+ * counts: counters that all processes of a place share, in a file that each of them maps. A process adds with one atomic
+ * instruction. The file is never synced, so a loss of power may set the counters back; nothing depends on them. A
  * new file is all zeros.
  */
 #ifndef STORE_LOCAL_BATCH_COUNTS_H

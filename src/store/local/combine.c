@@ -1,3 +1,7 @@
+/*
+ * The slots of group commit; combine.h has the invariants and draws the states. Every step of a slot is one atomic exchange
+ * or store of its word, so a process can die between any two steps. Nothing here trusts bytes that another process wrote.
+ */
 #include "store/local/combine.h"
 
 #include <errno.h>

@@ -16,14 +16,56 @@
  *     A holder whose commit may have failed answers no call, as if it had died there. If its change failed before
  *     the commit, it tells each owner to run its call alone: the fault may come from the holder's own limits,
  *     permissions or memory.
- *  4. An owner sets PENDING before it tries the gate, and every holder looks for PENDING after it has left the gate.
+ *  4. An owner sets PENDING before it tries the gate, and every holder searches for PENDING after it has left the gate.
  *     So the owner gets the gate, or a holder nudges it. If the nudged process is stopped, or the holder dies, the
- *     others lose the time of one nap.
+ *     others try the gate when their sleep times out.
  *  5. A process that finds the file deleted, replaced or truncated stops using it before it takes or publishes a call:
  *     two groups with a file each would not see each other's batches. The owner of a call in the old file gets
  *     COMBINE_UNKNOWN.
  *  6. No process trusts a slot: it copies the bytes before it checks them, and it checks lengths. The holder does not
  *     run a call of another boot, or one past its deadline.
+ *
+ * The states of a slot. Each arrow names its function, and the process that calls it: (o) the owner, (h) the holder of
+ * the gate, (l) a process that has just left the gate.
+ *
+ *          combine_publish (o)           combine_take (h)         combine_answer (h)
+ *    IDLE ---------------------> PENDING ---------------> TAKEN --------------------> DONE
+ *     ^                          |  |  ^                  ^   |
+ *     |         combine_nudge (l)|  |  |combine_wait (o)  |   |
+ *     |                          |  v  |                  |   |
+ *     |                          | NUDGED ----------------+   |
+ *     |                          |    |   combine_take (h)    |
+ *     |   combine_result or      |    |                       |
+ *     |   combine_wait (o)       |    |                       |  combine_result (o)
+ *     +--------------------------+----+-----------------------+
+ *
+ *    DONE  -> PENDING  combine_publish (o): the owner's next call. Reading a reply does not change the state.
+ *    TAKEN -> TAKEN    combine_take (h): the next holder adopts the call after its holder died or left it in doubt.
+ *    any   -> IDLE     combine_close (o), if the file is still at its path; and combine_publish, when a process gets a
+ *                      slot, whose last owner may have died in any state.
+ *
+ * combine_publish and each step to IDLE begin a generation; the other steps keep it. PENDING and NUDGED become IDLE when
+ * the owner withdraws its call: the call did not run and will not run. TAKEN becomes IDLE at the deadline: the owner
+ * cannot know whether the call runs (COMBINE_UNKNOWN).
+ *
+ * What a crash leaves, by the slot's state at that time:
+ *
+ *    state            the holder dies                            the owner dies
+ *    IDLE             nothing                                    nothing; the slot is free
+ *    PENDING          the call; its owner, or another process,   the call; a holder may run it until its deadline,
+ *                     gets the gate and runs it                  and no process reads the reply
+ *    NUDGED           as PENDING                                 as PENDING; the nudge is lost (invariant 4)
+ *    TAKEN, batch 0   no commit has the call; the next holder    the holder, or the next one, finishes the call as
+ *                     runs it                                    usual; no process reads the reply
+ *    TAKEN, batch N   if the store's last batch is N, the next   as above
+ *                     holder makes that commit durable and
+ *                     answers; if not, it runs the call
+ *                     (batch_settle() in local_batch.c)
+ *    DONE             the reply; if the wake-up was lost, the    the reply, which no process reads
+ *                     owner finds it when its sleep times out
+ *
+ * An owner that dies frees its slot in each state, because the kernel drops its lock. After a reboot or a loss of power
+ * every slot is free, and `boot` keeps holders from running the calls in it.
  */
 #ifndef STORE_LOCAL_COMBINE_H
 #define STORE_LOCAL_COMBINE_H

@@ -1,5 +1,5 @@
 /*
- * combine_file: the layout of the slots file, for combine.c and its tests.
+ * combine_file: the layout of the slots file, for combine.c and its tests. combine.h explains the states.
  */
 #ifndef STORE_LOCAL_COMBINE_FILE_H
 #define STORE_LOCAL_COMBINE_FILE_H

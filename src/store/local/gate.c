@@ -1,15 +1,18 @@
-#include "store/local/gate.h"
-
+/* The gate; gate.h says what its file contains. Another program may truncate the file at any time. So the flags and notes
+ * that decide about data are read with pread(), and the holder restores a short file before it writes to it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/fs.h"
 #include "base/os.h"
 #include "base/when.h"
+#include "store/local/gate.h"
 
 #define TEXT_SIZE 232 /* bytes for the name of the holder; the notes follow */
 #define SERVED_AT TEXT_SIZE
@@ -449,4 +452,48 @@ int gate_busy(const struct gate *g, const struct store_env *env, const char *pat
 				path);
 	arena_free(&a);
 	return rc;
+}
+
+/* Is it a folder of ours, and can nobody else change (or read) it? A program that could replace it would read the calls
+ * of this user, and answer them. */
+static bool is_ours(const char *path, mode_t others)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+	bool ours = fd >= 0 && fstat(fd, &st) == 0 && st.st_uid == geteuid() &&
+		    !(st.st_mode & others);
+
+	if (fd >= 0)
+		close(fd);
+	return ours;
+}
+
+static bool meet_make(const char *path)
+{
+	(void)mkdir(path, 0700); /* if it exists, the check decides */
+	return is_ours(path, 077) && !os_network_fs(path);
+}
+
+static char *meet_below(struct arena *a, const char *parent)
+{
+	char *path;
+
+	if (!parent || parent[0] != '/' || !is_ours(parent, 022))
+		return NULL;
+	path = fs_join(a, str_c(parent), STR("pawl"));
+	return meet_make(path) ? path : NULL;
+}
+
+char *meet_path(struct arena *a, struct str name, struct stat *like)
+{
+	char *folder = meet_below(a, getenv("XDG_RUNTIME_DIR"));
+
+	if (!folder)
+		folder = meet_below(a, arena_printf(a, "/run/user/%ld", (long)geteuid()).p);
+	if (!folder) {
+		folder = arena_cstr(a, arena_printf(a, "/tmp/pawl-%ld", (long)geteuid()));
+		folder = meet_make(folder) ? folder : NULL;
+	}
+	*like = (struct stat){ .st_mode = 0600, .st_uid = geteuid(), .st_gid = getegid() };
+	return folder ? fs_join(a, str_c(folder), name) : NULL;
 }

@@ -4,28 +4,29 @@
  *
  * pawl never unlinks the file: all processes must wait for the same inode. The file contains:
  *
- *  - the name of the holder, for the message of a process whose timeout is over. The holder writes it through a
- *    mapping, which causes no inotify event: a refused attempt must not wake all agents that wait for work.
+ *  - the holder's name, for the error message of a process whose timeout has passed. The holder writes it through a
+ *    mapping, which causes no inotify event, because a refused attempt must not wake all agents that wait for work.
  *    gate_announce() does cause an event.
  *  - a note from one holder to the next, which may be lost.
- *  - flags: processes have published their calls (combine.h), the mark of a commit, and a process stands in line.
- *  - the counters (counts.h). They are here because a mapped write causes no event, and each process maps the file
+ *  - flags: a process has published a call (combine.h), a commit is in progress (gate_mark), a process is in line.
+ *  - the counters (batch_counts.h). They are here because a mapped write causes no event, and each process maps the file
  *    anyway.
  *
- * Turns: a process that waits in the kernel stands in line, and shows it by a shared lock on one byte while it lives. A
- * process that can wait in another way (combine.h) lets it go first, but only for GATE_POLITE_MS: the process in line
- * may be stopped. After a second without an answer it joins the line itself. In turn, a holder that serves no calls
- * pauses for the processes whose calls wait.
+ * The line: a process that waits in the kernel is in line, and shows this by a shared lock on one byte. The lock ends with
+ * the process. A process that waits for an answer instead (combine.h) lets the line go first, but only for GATE_POLITE_MS,
+ * because a process in line may be stopped. After a second without an answer it joins the line itself. In turn, a process
+ * that serves no calls pauses before its next change, so that the processes with waiting calls get the gate.
  *
- * A process survives if a program truncates the file (bus.h), and the next holder restores the file.
+ * If a program truncates the file, no process dies of it (base/sigfault.h), and the next holder restores the file.
  */
 #ifndef STORE_LOCAL_GATE_H
 #define STORE_LOCAL_GATE_H
 
 #include <sys/stat.h>
 
-#include "base/sigfault.h"
+#include "base/arena.h"
 #include "base/fs.h"
+#include "base/sigfault.h"
 #include "store/local/batch_counts.h"
 #include "store/store.h"
 
@@ -95,5 +96,8 @@ struct store_counts *gate_counts(struct gate *g);
 struct store_counts *gate_counts_at(struct gate *g, const char *path);
 /* Fills in env->err after a timeout: STORE_BUSY, with the name of the holder of `path`. */
 int gate_busy(const struct gate *g, const struct store_env *env, const char *path);
+
+/* The path FOLDER/NAME in `a`, and owner and mode for files there in *like. NULL: there is no safe folder. */
+char *meet_path(struct arena *a, struct str name, struct stat *like);
 
 #endif

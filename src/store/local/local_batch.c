@@ -1,13 +1,18 @@
-#include "store/local/local_batch.h"
-
+/*
+ * Group commit in a store: local_batch.h has the interface, combine.h the protocol. A reply with its batch number is in the slot
+ * before the store commits, and the owner is answered only after that. A fault before the commit must not fail the calls of
+ * other processes: their owners make the changes alone.
+ */
 #include <errno.h>
 #include <sched.h>
 
 #include "base/os.h"
 #include "base/secret.h"
+#include "store/local/local_batch.h"
 
 #define MOMENT_NS 50000 /* longest wait for as many calls as the last batch had */
-#define SERVES 16 /* ms spent on the calls of others after our own change; see doc/decisions.md */
+#define SERVES \
+	16 /* ms spent on other processes' calls after our own change; see doc/decisions.md */
 
 /* false: group commit does not work here, or no process has asked for it yet; then the gate alone is used. */
 static bool batch_ready(struct batch *b)

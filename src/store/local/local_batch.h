@@ -1,7 +1,7 @@
 /*
- * batch: group commit in a store. combine.h has the protocol of the slots; here is how a store uses it: the holder of the
- * gate runs the changes of waiting processes in its own transaction, and a waiting process gets its result. The store
- * supplies the transaction (struct batch_ops).
+ * batch: group commit in a store. combine.h has the protocol of the slots, and batch is how a store uses it. The holder of
+ * the gate runs the changes of waiting processes in its own transaction, and each waiting process gets its result. The
+ * store supplies the transaction (struct batch_ops).
  */
 #ifndef STORE_LOCAL_LOCAL_BATCH_H
 #define STORE_LOCAL_LOCAL_BATCH_H

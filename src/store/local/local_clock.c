@@ -1,9 +1,10 @@
-#include "store/local/local_clock.h"
-
+/* The clock of a local store; local_clock.h explains the anchor. A new anchor never sets the time back before the old anchor or
+ * before the latest time in the data. Only localclock_heal() may do that. */
 #include <stdio.h>
 
 #include "base/os.h"
 #include "base/when.h"
+#include "store/local/local_clock.h"
 
 #define FUTURE 1000 /* ms; more than two processes' boot-time clocks can differ */
 

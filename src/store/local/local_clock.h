@@ -4,8 +4,8 @@
  * Within a boot it follows the boot-time clock, so a jump of the wall clock does not change the time that a
  * lease has left. An anchor, kept with the data, ties that clock to the calendar: (boot, time of day, time
  * since boot). The first process after another boot makes a new anchor from the wall clock, never earlier than
- * a time seen before. It also replaces an anchor that is later than the boot clock: until the boot clock has reached
- * it, the time would stand still.
+ * a time seen before. It also replaces an anchor that is later than the boot clock, because the time would stand still
+ * until the boot clock reached it.
  */
 #ifndef STORE_LOCAL_LOCAL_CLOCK_H
 #define STORE_LOCAL_LOCAL_CLOCK_H

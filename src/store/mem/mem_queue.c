@@ -1,10 +1,11 @@
-#include "store/mem/queue.h"
-
+/* One queue in memory, as reference-counted versions of its records. A version never changes after it was made, so
+ * a scan or an undo list may keep it while the queue moves on. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/str.h"
-#include "store/heap.h"
+#include "store/mem/mem.h"
+#include "store/store_tools.h"
 
 #define SWEEP_EVERY 64 /* commits */
 

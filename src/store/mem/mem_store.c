@@ -1,11 +1,11 @@
-#include "store/mem/mem.h"
-
+/* The mem: store: places that all handles of the process share by name. It has no locks, because only one thread
+ * may use it; a change inside a change fails instead of waiting. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/os.h"
 #include "store/local/batch_counts.h"
-#include "store/mem/queue.h"
+#include "store/mem/mem.h"
 
 struct place {
 	struct place *next;

@@ -1,11 +1,11 @@
 /*
- * Reads ahead: the records and queries that changes want are read in the round trip that locks the queue. They are read
- * after the lock was granted, in the same transaction, so they are what the changes would read themselves.
+ * Reads ahead: the round trip that locks the queue also reads the records and queries that the changes want. The server
+ * reads them after it has granted the lock, in the same transaction, so the changes would read the same data themselves.
  *
- * The answer of a query is a set of keys. Nobody else writes while we hold the lock, so the records that match the query
- * later in the transaction are among these and the records that the transaction itself has written. pg_remember() has
- * the current state of both. So the set stays good after a put, and one set serves all changes of a batch: it has as many
- * records as they want together. Queries by token or by dependency of several changes are one set.
+ * A query's answer is a set of keys. No other process writes while we hold the lock. So a record that matches the query
+ * later in the transaction is in this set, or the transaction itself has written it. pg_remember() has the current state
+ * of both kinds. So the set stays valid after a put, and one set serves all changes of a batch: it has as many records as
+ * they want together. The queries by token of several changes share one set, and so do the queries by dependency.
  */
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-/* Facts and checks for doctor. */
+/* Facts and checks for doctor. They change nothing, and they run on a standby, too. */
 #include <stdio.h>
 #include <stdlib.h>
 

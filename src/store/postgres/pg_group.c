@@ -1,13 +1,13 @@
 /*
- * Group commit: the part of PostgreSQL; store/local/local_batch.h has the rest.
+ * PostgreSQL's part of group commit; store/local/local_batch.h has the rest.
  *
- * The processes of one user on one machine that use the same queue on the same server meet at a gate (store/local/meet.h).
- * One of them runs the calls of the others in its transaction. The lock of the queue's row still decides between machines,
- * and between all processes that do not meet: the gate saves commits, and nothing depends on it.
+ * The processes of one user on one machine that use the same queue on the same server share a gate (store/local/gate.h).
+ * One of them runs the other processes' calls in its transaction. The lock on the queue's row still decides between
+ * machines, and between processes that share no gate. The gate only saves commits; correctness does not depend on it.
  *
- * Each slots file has its own number, and the table `batch` has a row for it. So the batches of another machine do not
- * overwrite the number that the next holder here asks for. When the next holder has the lock of the row, the transaction of
- * a dead one has ended, and the row says how.
+ * Each slots file has its own number, and the table `batch` has a row for it. So another machine's batches do not
+ * overwrite the number that the next holder here reads. When the next holder has the lock on the queue's row, a dead
+ * holder's transaction has ended, and the row in `batch` says whether it was committed.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 
 #include "base/os.h"
 #include "base/secret.h"
-#include "store/local/meet.h"
+#include "store/local/gate.h"
 #include "store/postgres/postgres.h"
 
 #define PATIENCE 2000 /* ms; a holder may be stopped, and the server does not need it */
@@ -183,7 +183,7 @@ static int pg_group_prepare(struct store *base, const struct change *calls, size
 	return pg_ahead_more(s, w, n);
 }
 
-static int64_t now(struct store *base)
+static int64_t pg_group_now(struct store *base)
 {
 	return pg_of(base)->now;
 }
@@ -300,7 +300,7 @@ static int make_durable(struct store *base)
 static const struct batch_ops group = {
 	.open = open_slots,
 	.prepare = pg_group_prepare,
-	.now = now,
+	.now = pg_group_now,
 	.apply = pg_group_apply,
 	.lost = pg_group_lost,
 	.last = read_last,

@@ -1,4 +1,5 @@
-/* Statements and their results, in pipeline mode: a statement is sent at once, and its result is read when needed. */
+/* Statements and their results, in pipeline mode: a statement is sent at once, and its result is read when needed. A missing
+ * result is a fault, never an empty answer. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>

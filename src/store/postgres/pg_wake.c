@@ -1,7 +1,7 @@
 /*
- * Waiting for changes of others. A second connection listens, because the first one would read a notification together
- * with the result of a statement, and its descriptor would then stay silent. Through a pooler LISTEN does not work:
- * the caller polls.
+ * Waits for other processes' changes. A second connection listens, because the first one would read a notification together
+ * with a statement's result, and its descriptor would then not become readable. LISTEN does not work through a pooler, so
+ * there the caller polls.
  */
 #include <stdio.h>
 #include <unistd.h>

@@ -1,14 +1,14 @@
 /*
  * postgres: the parts of the PostgreSQL store, for its own files only.
  *
- *  1. The first statement of every change locks the row of the queue. The lock serialises all changes of the queue,
- *     also those that read absent keys or scan. The time of a change is taken after the lock was granted.
+ *  1. Every change locks the queue's row before it reads or writes records. The lock serialises all changes of the queue,
+ *     including those that read absent keys or scan. A change takes its time after the lock was granted.
  *  2. Only bound parameters carry data; the SQL texts consist of constants and the quoted name of the schema.
- *  3. The numbers of log entries come from the locked row, so they have no gaps and follow the order of the commits.
+ *  3. Log entry numbers come from the locked row, so they have no gaps and follow the order of the commits.
  *  4. The connection is in pipeline mode: a statement is sent without waiting, and only a read waits for its result.
  *  5. No message contains a password: messages name the host, the database and the server's own text.
  *
- * Every byte string is a bytea, in every encoding of the database; the views convert them to text.
+ * Every byte string is a bytea, whatever the database's encoding; the views convert them to text.
  */
 #ifndef STORE_POSTGRES_POSTGRES_H
 #define STORE_POSTGRES_POSTGRES_H

@@ -14,9 +14,10 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
+#include "base/fs.h"
+#include "store/columns.h"
 #include "store/local/local_batch.h"
 #include "store/local/local_clock.h"
-#include "store/columns.h"
 #include "store/store.h"
 
 #define SQ_APPLICATION 0x7061776c /* "pawl" */
@@ -316,6 +317,16 @@ int sq_may_write(struct sq *s);
 int sq_apply(struct sq *s, const struct edit *e);
 int sq_begin(struct sq *s, int64_t left_ms);
 /* Rolls back the transaction, unless it was committed or SQLite has rolled it back already. */
+int sq_commit(struct sq *s);
+/* Makes a checkpoint if the WAL has grown; call it before the transaction. */
+void sq_shorten_wal(struct sq *s);
+/* Tells the gate's next holder how long the WAL is. */
+void sq_announce_wal(struct sq *s);
+/* The version of the data that this handle sees; another process's commit changes it. */
+uint32_t sq_data_version(struct sq *s);
+/* Call it after our own commit: next_due already covers every record in it. */
+void sq_keep_due(struct sq *s);
+/* Rolls back the transaction, unless it was committed or SQLite has rolled it back already. */
 void sq_rollback(struct sq *s);
 /* Under the gate. The caller may ignore a failure. */
 void sq_checkpoint(struct sq *s);
@@ -351,5 +362,49 @@ struct sq_rule {
 };
 extern const struct sq_rule sq_rules[]; /* ends with a NULL `what` */
 int sq_repair(struct store *base, enum repair_step step, const struct repair_sink *sink);
+
+/* A current xOpen or xShmMap: the results of its system calls, as sqlite/vfs.c observes them. */
+struct sq_opening {
+	int fd;
+	bool known;
+	struct stat st;
+	sqlite3_file *file; /* the database, while SQLite opens its -shm; else NULL */
+};
+
+/* Records the system calls of this thread in *o from now on; NULL: stops. */
+void sq_watch_opening(struct sq_opening *o);
+
+/* The size of our sqlite3_file: SQLite's own plus a tail with our data about the file. */
+int sq_tail_room(int plain);
+void *sq_tail(sqlite3_file *f);
+
+/* fd: SQLite's descriptor, or -1 */
+int sq_main_wrap(sqlite3_file *f, const char *name, const struct stat *st, int fd);
+/* Is `name` the path of an open database followed by `end`? */
+bool sq_main_owns(const char *name, const char *end);
+void sq_main_found_shm(struct sq_opening *o);
+/* The database's stat at the time of the open; NULL: it was not opened through our VFS. */
+const struct stat *sq_main_stat(struct sq *s);
+/* The first call returns the database's size at the time of the open; later calls return -1. */
+int64_t sq_main_first_size(struct sq *s);
+
+/* Remembers the identity of the WAL and replaces its methods. found: sq_wal_found() */
+void sq_wal_wrap(sqlite3_file *f, const struct stat *st, bool found);
+size_t sq_wal_room(void); /* in the tail */
+/* NULL: the WAL is not open */
+const struct fs_id *sq_wal_id(struct sq *s);
+/* The salts in the header of the file, which every valid frame repeats. false: they cannot be read. */
+#define WAL_SALTS 8
+bool sq_wal_salts(struct sq *s, unsigned char out[WAL_SALTS]);
+
+struct sq_header {
+	enum { SQ_EMPTY, SQ_BLANK, SQ_OURS } state;
+	bool wal;
+};
+
+/* 0, or the fault that explains why the file cannot be used. Changes nothing. */
+int sq_header_read(struct sq *s, struct sq_header *out);
+/* Under the gate: truncates a file that holds only zeros. */
+int sq_header_clear(struct sq *s);
 
 #endif

@@ -1,10 +1,11 @@
-#include "store/sqlite/files.h"
-
+/* The checks of sqlite.h: before and after a write under the gate, are the database, the -wal and the -shm still the files
+ * at their paths? A commit to a file that other processes do not find must fail, not be lost without a word. */
 #include <errno.h>
 #include <pthread.h>
 #include <unistd.h>
 
 #include "base/os.h"
+#include "store/sqlite/sqlite.h"
 
 /* --- the database, with its -shm ----------------------------------------------------------------- */
 

@@ -1,7 +1,7 @@
 /*
  * The check of a file before SQLite acts on it. The first bytes tell whether pawl made the file. If not, the file
  * must not change, nor get a -wal, -shm or -gate beside it. We read the bytes through the handle that SQLite has
- * opened: closing a descriptor of our own would drop this process's locks on the file.
+ * opened, because closing a descriptor of our own would drop this process's locks on the file.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -9,8 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "store/sqlite/files.h"
-#include "store/sqlite/header.h"
+#include "store/sqlite/sqlite.h"
 
 #define HEADER 108 /* the file's 100 bytes, and the head of the schema's root page */
 #define PAGE 4096

@@ -1,4 +1,5 @@
-/* Writes a record: its row, its body, its links and its count in the tally. */
+/* Writes a record: its row, its body, its links and its count in the tally. All four change in the one transaction of the
+ * change, and a record that is deleted and made again never gets an old revision. */
 #include "store/sqlite/sqlite.h"
 
 #define LIST_MAX (16u << 20)

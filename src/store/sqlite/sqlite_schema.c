@@ -1,4 +1,5 @@
-/* The place and the layout of the database. */
+/* Finds, checks, opens and lays out the database. A process that dies during the layout leaves a file that the next one
+ * recognises as unfinished and lays out again; a file that pawl did not make is never changed. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -7,8 +8,7 @@
 
 #include "base/fs.h"
 #include "base/os.h"
-#include "store/sqlite/files.h"
-#include "store/sqlite/header.h"
+#include "store/sqlite/sqlite.h"
 
 #define PAGE_SIZE "4096"
 #define VALUE_MAX (64 << 20) /* bytes in a row: more than any record that pawl writes */

@@ -1,4 +1,5 @@
-/* The cache of prepared statements, and the translation of SQLite's errors into faults. */
+/* The cache of prepared statements, and the translation of SQLite's errors into faults. sq_give() resets a statement, so
+ * that a statement in the cache never keeps a read transaction open. */
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>

@@ -4,11 +4,11 @@
  *
  * SQLite opens every WAL as if it had to create the file, and therefore syncs the folder at the first commit
  * of each process: a second fdatasync. We open an existing WAL that is not empty without the create flag. The
- * process that wrote its first bytes used SQLite's way and synced the folder (see set_durability), or died
+ * process that wrote its first bytes opened it as SQLite does and synced the folder (see set_durability), or died
  * before that (see settle_folder).
  *
- * SQLite checks every part of a path for links; we skip that. A link to a folder is harmless: the -wal and the
- * -shm are beside the database anyway. look() has checked the last part.
+ * SQLite checks every part of a path for links; we skip that check. A link to a folder is harmless, because the -wal
+ * and the -shm are beside the database anyway. look() has checked the last part.
  *
  * Invariants:
  *
@@ -17,7 +17,7 @@
  *  2. SQLite opens only the database, its -wal and its -shm, and temporary files without a name. It removes
  *     only the -wal of a database that is open.
  *  3. Each named file that it opens is a regular file, not a link; a FIFO does not block us.
- *  4. We know the inode of each of the three files (sqlite/files.c), from the open descriptor itself.
+ *  4. We know the inode of each of the three files (sqlite/sqlite_files.c), from the open descriptor itself.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +26,7 @@
 #include <sys/stat.h>
 
 #include "base/fs.h"
-#include "store/sqlite/files.h"
+#include "store/sqlite/sqlite.h"
 
 static sqlite3_vfs *plain; /* SQLite's own */
 static sqlite3_vfs ours;
@@ -223,4 +223,230 @@ const char *sq_vfs(void)
 
 	pthread_once(&once, make_vfs);
 	return ours.zName;
+}
+
+#define ROOM (64 * 1024) /* SQLite's own VFS writes at most 128 KiB at a time */
+#define FRAME_HEADER 24
+#define WAL_SALTS_AT 16 /* in the header of the file */
+
+struct wal_file {
+	sqlite3_file *of;
+	uint32_t found; /* a number for a WAL that was there; 0: it was missing or empty */
+	struct fs_id id;
+	const sqlite3_io_methods *plain;
+	sqlite3_io_methods ours;
+	char *bytes; /* NULL until the first commit */
+	sqlite3_int64 at;
+	int n;
+	enum { STRAIGHT, AT_HEADER, AT_PAGE, AT_LAST_PAGE } state;
+};
+
+size_t sq_wal_room(void)
+{
+	return sizeof(struct wal_file);
+}
+
+/* --- writes -------------------------------------------------------------------------------------- */
+
+static int sq_wal_flush(sqlite3_file *f)
+{
+	struct wal_file *w = sq_tail(f);
+	int n = w->n;
+
+	w->n = 0;
+	return n ? w->plain->xWrite(f, w->bytes, n, w->at) : SQLITE_OK;
+}
+
+static int end_gathering(sqlite3_file *f)
+{
+	struct wal_file *w = sq_tail(f);
+
+	w->state = STRAIGHT;
+	return sq_wal_flush(f);
+}
+
+/* The header of a frame holds the size of the database in pages if the frame ends a commit, else 0. */
+static bool ends_commit(const unsigned char *header)
+{
+	return header[4] || header[5] || header[6] || header[7];
+}
+
+static bool is_expected(const struct wal_file *w, int n, sqlite3_int64 at)
+{
+	if (w->state == STRAIGHT || (w->n && w->at + w->n != at))
+		return false;
+	return (w->state == AT_HEADER) == (n == FRAME_HEADER);
+}
+
+static int sq_wal_gather_write(sqlite3_file *f, const void *p, int n, sqlite3_int64 at)
+{
+	struct wal_file *w = sq_tail(f);
+	int rc = n > ROOM - w->n ? sq_wal_flush(f) : SQLITE_OK;
+
+	if (rc != SQLITE_OK || n > ROOM)
+		return rc != SQLITE_OK ? rc : w->plain->xWrite(f, p, n, at);
+	if (!w->n)
+		w->at = at;
+	memcpy(w->bytes + w->n, p, (size_t)n);
+	w->n += n;
+	return SQLITE_OK;
+}
+
+static int wal_write(sqlite3_file *f, const void *p, int n, sqlite3_int64 at)
+{
+	struct wal_file *w = sq_tail(f);
+	int rc;
+
+	if (at == 0 && !w->n) /* the header of a new WAL comes before the frames */
+		return w->plain->xWrite(f, p, n, at);
+	if (!is_expected(w, n, at)) {
+		rc = end_gathering(f);
+		return rc == SQLITE_OK ? w->plain->xWrite(f, p, n, at) : rc;
+	}
+	rc = sq_wal_gather_write(f, p, n, at);
+	if (rc != SQLITE_OK || w->state == AT_LAST_PAGE) {
+		int rest = end_gathering(f);
+
+		return rc != SQLITE_OK ? rc : rest;
+	}
+	if (w->state == AT_PAGE)
+		w->state = AT_HEADER;
+	else
+		w->state = ends_commit(p) ? AT_LAST_PAGE : AT_PAGE;
+	return SQLITE_OK;
+}
+
+static int wal_read(sqlite3_file *f, void *p, int n, sqlite3_int64 at)
+{
+	struct wal_file *w = sq_tail(f);
+	int rc = end_gathering(f);
+
+	return rc == SQLITE_OK ? w->plain->xRead(f, p, n, at) : rc;
+}
+
+static int wal_sync(sqlite3_file *f, int flags)
+{
+	struct wal_file *w = sq_tail(f);
+	int rc = end_gathering(f);
+
+	return rc == SQLITE_OK ? w->plain->xSync(f, flags) : rc;
+}
+
+static int wal_truncate(sqlite3_file *f, sqlite3_int64 size)
+{
+	struct wal_file *w = sq_tail(f);
+	int rc = end_gathering(f);
+
+	return rc == SQLITE_OK ? w->plain->xTruncate(f, size) : rc;
+}
+
+static int wal_size(sqlite3_file *f, sqlite3_int64 *size)
+{
+	struct wal_file *w = sq_tail(f);
+	int rc = end_gathering(f);
+
+	return rc == SQLITE_OK ? w->plain->xFileSize(f, size) : rc;
+}
+
+static int wal_close(sqlite3_file *f)
+{
+	struct wal_file *w = sq_tail(f);
+
+	sqlite3_free(w->bytes);
+	w->bytes = NULL;
+	return w->plain->xClose(f);
+}
+
+/* --- identity ------------------------------------------------------------------------------------ */
+
+/* Never 0. */
+static uint32_t short_number(ino_t inode)
+{
+	uint32_t n = (uint32_t)inode ^ (uint32_t)((uint64_t)inode >> 32);
+
+	return n ? n : 1;
+}
+
+void sq_wal_wrap(sqlite3_file *f, const struct stat *st, bool found)
+{
+	struct wal_file *w = sq_tail(f);
+
+	*w = (struct wal_file){ .of = f,
+				.found = found ? short_number(st->st_ino) : 0,
+				.id = fs_id_of(st),
+				.plain = f->pMethods,
+				.ours = *f->pMethods };
+	w->ours.xWrite = wal_write;
+	w->ours.xRead = wal_read;
+	w->ours.xSync = wal_sync;
+	w->ours.xTruncate = wal_truncate;
+	w->ours.xFileSize = wal_size;
+	w->ours.xClose = wal_close;
+	f->pMethods = &w->ours;
+}
+
+/* NULL: it is not open, or the open file is not a WAL. */
+static struct wal_file *wal_of(struct sq *s)
+{
+	sqlite3_file *f = NULL;
+	struct wal_file *w;
+
+	sqlite3_file_control(s->db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &f);
+	w = f && f->pMethods ? sq_tail(f) : NULL;
+	return w && w->of == f ? w : NULL;
+}
+
+uint32_t sq_wal_found(struct sq *s)
+{
+	struct wal_file *w = wal_of(s);
+
+	return w ? w->found : 0;
+}
+
+const struct fs_id *sq_wal_id(struct sq *s)
+{
+	struct wal_file *w = wal_of(s);
+
+	return w ? &w->id : NULL;
+}
+
+bool sq_wal_salts(struct sq *s, unsigned char out[WAL_SALTS])
+{
+	struct wal_file *w = wal_of(s);
+
+	return w && w->plain->xRead(w->of, out, WAL_SALTS, WAL_SALTS_AT) == SQLITE_OK;
+}
+
+int sq_wal_sync(struct sq *s)
+{
+	struct wal_file *w = wal_of(s);
+
+	if (!w || wal_sync(w->of, SQLITE_SYNC_NORMAL | SQLITE_SYNC_DATAONLY) == SQLITE_OK)
+		return 0;
+	return store_fail(&s->base.env, STORE_IO, NULL, "cannot sync %s-wal", s->path);
+}
+
+/* --- the commit ---------------------------------------------------------------------------------- */
+
+void sq_wal_gather(struct sq *s)
+{
+	struct wal_file *w = wal_of(s);
+
+	if (!w)
+		return;
+	if (!w->bytes)
+		w->bytes = sqlite3_malloc(ROOM);
+	w->state = w->bytes ? AT_HEADER : STRAIGHT;
+	w->n = 0;
+}
+
+/* A commit that failed may have left bytes. They belong to nothing. */
+void sq_wal_rest(struct sq *s)
+{
+	struct wal_file *w = wal_of(s);
+
+	if (!w)
+		return;
+	w->state = STRAIGHT;
+	w->n = 0;
 }

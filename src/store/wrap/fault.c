@@ -1,3 +1,5 @@
+/* A store that passes calls on and makes some of them fail on purpose (wrap.h). An injected fault must set each
+ * change's rc and err->applied as a real fault does. */
 #include <stdlib.h>
 #include <unistd.h>
 

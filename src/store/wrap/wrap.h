@@ -1,6 +1,6 @@
 /*
- * wrap: a store around a store. Edits run inside the innermost store, and their reads bypass the wrapper. So it
- * counts or breaks only the calls of the store's user.
+ * wrap: a store around a store. Edits run inside the innermost store, and their reads bypass the wrapper. So the
+ * wrapper counts or breaks only the calls that the store's user makes.
  *
  * fault+URI?fault=CALL:N[:KIND[:always]] makes the Nth call of each handle fail (N from 1), with `always` also all
  * later ones. fault=CALL:~N[:KIND[:SEED]] makes one in N fail at random; the same seed selects the same calls.
@@ -16,8 +16,8 @@
  * fault=calls breaks nothing. It writes "pawl-calls: CALL N" to stderr for each of the calls above; N is the number
  * of records or entries that the caller got from it.
  *
- * fault=copies gives each callback of scan and entries a copy of its record or entry, and frees it as soon as the callback
- * returns. With the address sanitizer a string that was kept is found when it is used.
+ * fault=copies gives each callback of scan and entries a copy of its record or entry, and frees it as soon as the
+ * callback returns. The address sanitizer then reports the use of a string that a callback kept.
  */
 #ifndef STORE_WRAP_WRAP_H
 #define STORE_WRAP_WRAP_H

@@ -5,7 +5,7 @@
 
 #include "base/when.h"
 #include "format/markdown.h"
-#include "store/task_record.h"
+#include "store/columns.h"
 
 #define FRONT STR("---\n")
 #define REV STR("rev: ")

@@ -9,7 +9,7 @@
 #include "format/markdown.h"
 #include "store/git/layout/branch.h"
 #include "format/task_form.h"
-#include "store/recount.h"
+#include "store/store_tools.h"
 
 #define UNREAD "it is too large, or not a file"
 #define ANCESTRY 10000 /* largest number of foreign commits on top of the last one of pawl */

@@ -4,7 +4,7 @@
 #include "format/record_form.h"
 #include "store/git/layout/locks.h"
 #include "format/task_form.h"
-#include "store/recount.h"
+#include "store/store_tools.h"
 
 #define LOCK_MAX (64u << 10)
 

@@ -1,11 +1,21 @@
 /*
- * recount: counts the dependencies and sub-tasks of every task from nothing. A task stores its counts, so that a claim
- * reads one record; another program that edits a queue's files does not update them.
+ * heap: a scan's answer, in order. A caller that wants only the first records does not pay for a full sort.
  */
-#ifndef STORE_RECOUNT_H
-#define STORE_RECOUNT_H
+#ifndef STORE_STORE_TOOLS_H
+#define STORE_STORE_TOOLS_H
 
 #include "store/store.h"
+
+struct heap {
+	const struct query *q;
+	size_t index; /* where a `struct index` is in an item: offsetof() */
+	void **v;     /* items, in any order until heap_order() */
+	size_t n;
+};
+
+void heap_order(struct heap *h);
+/* Takes the first item out; there must be one. */
+void *heap_pop(struct heap *h);
 
 struct recount_entry {
 	struct str key;    /* empty: the slot is free */
