@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #include "base/os.h"
-#include "store/git/transport/way.h"
+#include "store/git/transport/transport.h"
 
 #define PATIENCE_MS 30000
 

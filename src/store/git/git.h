@@ -1,20 +1,22 @@
 /*
  * git: a queue that needs only a git repository which all agents can reach. doc/git.md explains it; in short:
  *
- *  - The state of a record is a commit, and its parent is the state before (git/record.c). The commit's
- *    message holds the fields that claims change, and the log lines of the change. Its tree holds the texts.
- *  - A live task has a ref of its own, PREFIX/t/ID, which names its commit. All other records, and tasks that
- *    nobody works on, hang on one more ref, PREFIX/base: its tree names their commits (git/base.c).
- *  - A change moves refs, each from the value that was read to a new one, all or none. The commit of the
- *    first ref by name says what the others become, so the next process that sees it can finish an
- *    interrupted change.
- *  - A transport is the way to the repository: its files (git/transport/path.c), or git's protocol and the
- *    user's git (git/transport/wire.c).
+ *  - A record's state is a commit, whose parent is the state before (git/git_record.c). The commit's message
+ *    holds the fields that claims change, and the change's log lines. Its tree holds the texts.
+ *  - A live task has its own ref, PREFIX/t/ID, which names its commit. All other records, and tasks that
+ *    nobody is working on, are appended to one more ref, PREFIX/base. Its tree names their commits
+ *    (git/git_base.c).
+ *  - A change moves refs, each from the value that was read to a new one, all or none. Its first ref by name
+ *    is the leader. The leader's commit says what the other refs become, so the next process that sees it can
+ *    finish an interrupted change. git/git_change.c draws the states.
+ *  - A transport reaches the repository through its files (git/transport/transport_path.c), or through git's protocol
+ *    and the user's git (git/transport/transport_wire.c).
  */
 #ifndef STORE_GIT_GIT_H
 #define STORE_GIT_GIT_H
 
 #include <git2.h>
+#include <jansson.h>
 
 #include "store/local/gate.h"
 #include "store/local/local_clock.h"
@@ -404,5 +406,88 @@ bool git_clock_skew(struct git *s, struct str text);
 void git_clock_show(struct git *s, struct git_head *h, struct record *r, struct arena *a);
 struct str git_clock_hide(struct git *s, const struct git_head *h, struct record *r,
 			  struct arena *a);
+
+#define GIT_LOCKS_FOLDER "pawl/locks"
+
+/* Sets s->top and s->refs for the repository DIR: 0 or -errno. Some tools make `refs` a link in the user's
+ * own clone, so pawl follows that link; it does not in a foreign repository. */
+int git_folders_open(struct git *s, const char *dir);
+void git_folders_close(struct git *s);
+/* Opens the folder PATH below DIR; no component may be a link. `make`: makes it if it does not exist.
+ * -errno. */
+int git_folder(int dir, const char *path, bool make);
+/* Opens the gate NAME in the folder `pawl` of the repository TOP; 0 or -errno. */
+int git_gate_open(struct gate *g, int top, const char *name);
+/* Does the error say that the device is full? */
+bool git_errno_full(int err);
+/* Fills in err for a failed call on a local file. */
+int git_fail_errno(struct git *s, int err, const char *what);
+
+/* Is the repository at PATH foreign? PATH need not exist yet. */
+bool git_is_foreign(const char *path);
+/* Can pawl use the foreign repository at s->remote safely? 0, or a fault. 0 if it does not exist. */
+int git_foreign_vet(struct git *s);
+/* Opens the foreign repository without its settings: 0, or a code of libgit2. */
+int git_foreign_open(struct git *s);
+/* The user's own repository around `dir`; NULL: there is none. `skipped`: there is a foreign one. */
+git_repository *git_own_repository(const char *dir, bool *skipped);
+
+/* The fields of an index. Their position is their tag in git/memo.c, so new fields come last. */
+struct git_field {
+	const char *name; /* NULL: the last one */
+	size_t offset;
+	bool wide;
+};
+
+enum { GIT_INDEX_NUMBERS = 8, GIT_INDEX_TEXTS = 5 };
+extern const struct git_field git_index_numbers[], git_index_texts[];
+int64_t git_index_number(const struct index *ix, const struct git_field *f);
+void git_index_set(struct index *ix, const struct git_field *f, int64_t n);
+struct str *git_index_text(struct index *ix, const struct git_field *f);
+
+/* The whole record except its body. */
+json_t *git_record_json(const struct record *r, struct arena *a);
+/* *older: pawl 0.1 wrote the record. */
+bool git_record_parse(const json_t *o, struct record *r, bool *older, struct arena *a);
+
+/* The new state of one record. */
+struct git_step {
+	struct str key;
+	const struct record *rec; /* NULL: dropped */
+	const struct git_head *head;
+	struct git_line *lines, **last;
+	struct str clock;
+	git_oid tree, oid;
+	bool put;     /* an edit wrote it; else it was only read, or named in the log */
+	bool to_base; /* the base will hold it, not a ref of its own */
+};
+
+struct git_set {
+	struct git *s;
+	struct arena a;
+	struct mem_undo *undo;
+	struct git_step *steps; /* by key */
+	size_t n;
+	struct git_line *lines, **last; /* log lines without a record */
+	unsigned n_lines;
+	struct git_move *moves;
+	size_t n_moves;
+	struct git_link *links;
+	size_t n_links;
+	git_oid *appended_list; /* commits that the base must keep reachable */
+	size_t n_appended;
+	bool base_moves;
+	struct git_compact compact;
+	int64_t stamp;
+	struct str nonce;
+};
+
+struct git_step *git_step_find(struct git_set *w, struct str key);
+struct git_step *git_step_make(struct git_set *w, struct str key);
+/* After the edits: sets rec and clock of each step, and gives each record its own log lines. */
+void git_set_states(struct git_set *w);
+void git_set_lines(struct git_set *w);
+/* Begins a set with a stamp and a nonce, based on the view. */
+void git_set_begin(struct git_set *w, struct git *s);
 
 #endif

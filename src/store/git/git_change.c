@@ -1,15 +1,65 @@
 /*
- * A change runs its edits on the view. The layout makes commits of the written records. It
- * moves the refs to these commits if no ref has moved since it was read. If another process was faster, the whole
- * change runs again.
+ * A change runs its edits on the view. The layout writes the changed records as commits, and the transport moves
+ * the refs to these commits if no ref has moved since it was read. If another process committed first, the whole
+ * change runs again, on the new state. The states of a change:
+ *
+ *     OPEN
+ *       |  git_modify() calls transport->begin()
+ *       v
+ *     ADMITTED <-----------------------------------------------------+
+ *       |  layout->ready() reads the refs, and                       |
+ *       |  finishes interrupted changes                              |
+ *       v                                                            |
+ *     CURRENT                                                        |
+ *       |  run_edits(): the write-set is in the view's memory;       |  retry_until_pushed(),
+ *       |  put_bodies() writes new texts as objects                  |  after a pause
+ *       v                                                            |
+ *     EDITED ----- nothing to write, or a trial ---> DONE            |
+ *       |     ---- git_memo_sure(): the memo was wrong --------------+
+ *       |     ---- an edit or a write fails -------> FAILED          |
+ *       |  layout->commit() writes the commits,      ^               |
+ *       |  the leader's last                         |               |
+ *       v                                            |               |
+ *     WRITTEN                                        |               |
+ *       |  layout->commit() calls transport->push()  |               |
+ *       v                                            |               |
+ *     PUSHING ---- refused, or outcome unknown ------+               |
+ *       |     ---- a ref has moved, nothing applied -----------------+
+ *       |  the leader moves, then the other refs
+ *       v
+ *     PUSHED
+ *       |  refs: note_commits(), git_compact_finish(); a branch: keep() in git/git_view.c;
+ *       |  a branch of locks: also git_status_end()
+ *       v
+ *     DONE
+ *
+ * Every attempt takes its edits out of the view again (git_change_attempt()), so the next read shows the committed state.
+ * FAILED and DONE both end with transport->end(). The transports draw their part of PUSHING: git/transport/transport_path.c and
+ * git/transport/transport_wire.c. If the process dies, it leaves this:
+ *
+ *     ADMITTED  nothing: the kernel frees the gate.
+ *     CURRENT   perhaps an interrupted change of another process, partly finished. Each of its pending moves is a
+ *               push by itself, and the next change makes the rest (settle() in git/layout/layout_refs.c).
+ *     EDITED    objects that no ref reaches; git's garbage collection removes them.
+ *     WRITTEN   the same objects, and commits that no ref reaches.
+ *     PUSHING   the leader has not moved: nothing has happened, and the transport's locks are stale.
+ *               The leader has moved: the change has happened. Its commit lists the pending moves. Every reader
+ *               shows them as done (show_pending() in git/layout/layout_refs_read.c), and the next change makes them.
+ *               A queue on a branch has only one ref, so it never has pending moves.
+ *     PUSHED    the change is complete. Some memo entries may be missing, so readers read the commits. Some
+ *               compacted tasks may still have a ref, which a later change removes. The kept tip of a branch may
+ *               be older; the next read moves it. A task's file in the worktree may still have the old status.
  */
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/backoff.h"
+#include "base/fs.h"
 #include "base/os.h"
 #include "base/secret.h"
-#include "store/git/set.h"
+#include "store/git/git.h"
+#include "store/git/transport/transport.h"
 
 #define RETRY_MS 20
 
@@ -235,4 +285,30 @@ int git_discard(struct store *base)
 	return rc <= 0 ? rc
 		       : store_fail(&base->env, STORE_BUSY, "try again",
 				    "%s: other writers were faster", s->remote);
+}
+
+#define POLITE_MS 10000
+
+static void turns_open(struct gate *g, struct str repository)
+{
+	struct arena a = { 0 };
+	const char *path = arena_cstr(&a, repository);
+	int top = beneath_dir(path, ".git");
+
+	if (top < 0)
+		top = beneath_dir(path, "");
+	if (top >= 0) {
+		(void)git_gate_open(g, top, "turn");
+		close(top);
+	}
+	arena_free(&a);
+}
+
+bool git_turns_take(struct gate *g, struct str repository, const struct store_env *env)
+{
+	int64_t ms = env->opt.timeout_ms / 2 < POLITE_MS ? env->opt.timeout_ms / 2 : POLITE_MS;
+
+	if (g->fd < 0)
+		turns_open(g, repository);
+	return g->fd >= 0 && gate_lock(g, ms, env->opt.who) == 0;
 }

@@ -1,12 +1,12 @@
 /*
- * The clock. All processes of one machine share one clock, by an anchor in a file beside the repository
+ * The clock. All processes on one machine share one clock, through an anchor in a file beside the repository
  * (store/local/local_clock.h). A jump of the wall clock therefore neither frees nor extends a lock.
  *
- * Machines do not share a clock. A lock that another machine set counts as live until both of these have
- * passed: this machine's clock is `skew` past the lock's expiry, and the length of its lease has passed since
- * this machine first saw it. The holder, on the machine that set the lock, counts it as lost at its expiry.
- * The record names the machine that set the lock (`clock`: its boot id and offset). The later expiry is only
- * shown to the policy; it is never written back.
+ * Machines do not share a clock. A lock that another machine set is live until two conditions hold: this
+ * machine's clock is `skew` past the lock's expiry, and a whole lease has passed since this machine first saw
+ * the lock. The holder, on the machine that set the lock, counts it as lost at its expiry. The record names
+ * the machine that set the lock (`clock`: its boot id and offset). pawl only shows the later expiry to the
+ * policy, and never writes it back.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 #include "base/fs.h"
 #include "base/when.h"
 #include "format/task_form.h"
-#include "store/git/folder.h"
+#include "store/git/git.h"
 
 #define CLOCK_FILE_MAX 256
 #define SAME_MS 100 /* clocks that differ by less count as the same */

@@ -1,9 +1,5 @@
-/*
- * For doctor: locks of refs and temporary folders that a dead process left in the repository. git makes REF.lock,
- * writes it and renames it within milliseconds, and leaves it behind if it is killed. Nobody can change that ref until
- * the lock is removed. A lock does not name its process, so pawl removes it only if it is old, if no process has it
- * open, and if no git process that could own it runs here.
- */
+/* doctor's checks of the repository and its queue. They read the commits themselves, because the memo could
+ * hide damage, and they do not change the queue. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -16,6 +12,217 @@
 #include "base/os.h"
 #include "base/when.h"
 #include "store/git/git.h"
+#include "store/git/transport/transport.h"
+
+#define LOOSE_MANY 20000
+
+struct report {
+	struct git *s;
+	check_fn *fn;
+	void *ctx;
+	struct arena a;
+};
+
+static void check_bad(struct report *r, const struct git_head *h)
+{
+	if (h->fault.n)
+		r->fn(r->ctx, CHECK_BAD, "records", h->fault,
+		      arena_printf(&r->a, "repair the file on the branch %s", r->s->only));
+	else
+		r->fn(r->ctx, CHECK_BAD, "records",
+		      arena_printf(&r->a, "%.*s: commit %s is not a record of pawl", STRF(h->key),
+				   git_hex(&r->a, &h->oid).p),
+		      arena_printf(
+			      &r->a,
+			      "to remove it: git -C %s update-ref -d %s%s; to restore an earlier "
+			      "commit: git update-ref REF COMMIT",
+			      store_word(&r->a, str_c(r->s->remote)).p, r->s->prefix,
+			      git_ref_of(&r->a, h->key).p));
+}
+
+static void check_queue(struct report *r)
+{
+	const struct git_view *v = &r->s->view;
+	int64_t n = 0;
+	size_t bad = 0;
+
+	for (int i = 0; i < 16; i++)
+		n += v->q.counts[i];
+	r->fn(r->ctx, CHECK_OK, "store",
+	      r->s->only ? arena_printf(&r->a, "%s, branch %s, %lld task%s", r->s->remote,
+					r->s->only, (long long)n, n == 1 ? "" : "s")
+			 : arena_printf(&r->a, "%s, %lld task%s, %zu with a ref of their own",
+					r->s->remote, (long long)n, n == 1 ? "" : "s", v->n_refs),
+	      STR(""));
+	for (size_t i = 0; i < v->n; i++) {
+		if (!v->heads[i]->bad)
+			continue;
+		bad++;
+		check_bad(r, v->heads[i]);
+	}
+	if (v->n_strange)
+		r->fn(r->ctx, CHECK_NOTE, "refs",
+		      arena_printf(&r->a,
+				   "%zu refs below %st/ do not have a name that pawl would give "
+				   "them, and are ignored",
+				   v->n_strange, r->s->prefix),
+		      arena_printf(&r->a, "to list them: git ls-remote %s",
+				   store_word(&r->a, str_c(r->s->remote)).p));
+	if (!bad)
+		r->fn(r->ctx, CHECK_OK, "records", STR("every record can be read"), STR(""));
+	if (v->n_pending)
+		r->fn(r->ctx, CHECK_NOTE, "changes",
+		      arena_printf(&r->a, "%zu refs belong to an interrupted change", v->n_pending),
+		      STR("the next change finishes it"));
+	else
+		r->fn(r->ctx, CHECK_OK, "changes", STR("every change is complete"), STR(""));
+}
+
+/* Counts one of the 256 folders and estimates the total from it. */
+static void check_loose(struct report *r)
+{
+	DIR *d = opendir(fs_join(&r->a, str_c(r->s->dir), STR("objects/17")));
+	int64_t n = 0;
+
+	while (d && readdir(d))
+		n++;
+	if (d)
+		closedir(d);
+	if (n * 256 > LOOSE_MANY)
+		r->fn(r->ctx, CHECK_NOTE, "objects",
+		      arena_printf(&r->a, "about %lld objects are loose files", (long long)n * 256),
+		      arena_printf(&r->a, "git -C %s gc",
+				   store_word(&r->a, str_c(r->s->remote)).p));
+}
+
+int git_check(struct store *base, check_fn *fn, void *ctx)
+{
+	struct report r = { .s = git_of(base), .fn = fn, .ctx = ctx };
+	int rc;
+
+	git_memo_doubt(r.s);
+	rc = git_refresh(r.s);
+	if (rc > 0)
+		rc = git_absent(r.s);
+	if (rc == 0)
+		check_queue(&r);
+	if (rc == 0 && r.s->dir) {
+		git_stale_check(r.s, fn, ctx);
+		check_loose(&r);
+	}
+	arena_free(&r.a);
+	return rc;
+}
+
+enum read { READ_WELL, READ_DAMAGED, READ_NOT };
+
+static enum read try_object(struct git *s, const git_oid *oid)
+{
+	git_odb_object *obj = NULL;
+	const git_error *e;
+	int rc;
+
+	if (!git_object_fits(s->odb, oid))
+		return READ_WELL; /* it exists, but is too large to be pawl's */
+	rc = git_odb_read(&obj, s->odb, oid);
+	e = rc ? git_error_last() : NULL;
+
+	git_odb_object_free(obj);
+	if (rc == 0)
+		return READ_WELL;
+	/* an error of the system (no descriptors left, no permission) does not mean damage */
+	return rc == GIT_ENOTFOUND || (e && e->klass == GIT_ERROR_OS) ? READ_NOT : READ_DAMAGED;
+}
+
+/* --- finding the damage ------------------------------------------------------------------------- */
+
+static bool main_is_damaged(struct git *s, git_oid *out)
+{
+	struct arena a = { 0 };
+	const char *name = arena_printf(&a, "%s%s", s->seen, git_main_ref(s).p).p;
+	bool bad = git_reference_name_to_id(out, s->repo, name) == 0 &&
+		   try_object(s, out) != READ_WELL;
+
+	arena_free(&a);
+	return bad;
+}
+
+/* After a look: do the refs name an object that cannot be read here? */
+static bool is_damaged(struct git *s, int rc, git_oid *out)
+{
+	const struct git_view *v = &s->view;
+
+	for (size_t i = 0; rc == 0 && i < v->n; i++) {
+		*out = v->heads[i]->oid;
+		if (v->heads[i]->bad && !v->heads[i]->fault.n && !git_oid_is_zero(out) &&
+		    try_object(s, out) != READ_WELL)
+			return true;
+	}
+	return rc == STORE_CORRUPT && main_is_damaged(s, out);
+}
+
+/* --- repairing it ------------------------------------------------------------------------------- */
+
+/* The new name begins like those of git's temporary files, which `git prune` removes. */
+static void put_aside(struct git *s, const git_oid *oid)
+{
+	struct arena a = { 0 };
+	const char *hex = git_hex(&a, oid).p;
+
+	if (try_object(s, oid) == READ_DAMAGED)
+		(void)!rename(
+			arena_printf(&a, "%s/objects/%.2s/%s", s->local, hex, hex + 2).p,
+			arena_printf(&a, "%s/objects/%.2s/tmp_obj_%s", s->local, hex, hex + 2).p);
+	arena_free(&a);
+}
+
+static int fetch_anew(struct git *s)
+{
+	struct arena a = { 0 };
+	struct git_refs seen;
+	struct git_move *gone;
+	int rc = git_seen_list(s, &seen, &a);
+
+	if (rc == 0) {
+		gone = arena_array(&a, struct git_move, seen.n);
+		for (size_t i = 0; i < seen.n; i++)
+			gone[i] = (struct git_move){ .name = seen.v[i].name, .old = seen.v[i].oid };
+		git_seen_note(s, gone, seen.n);
+		rc = s->layout->refresh(s);
+	}
+	arena_free(&a);
+	return rc;
+}
+
+static int cannot_read(struct git *s, const git_oid *oid)
+{
+	struct arena a = { 0 };
+	int rc = store_fail(
+		&s->base.env, STORE_CORRUPT,
+		s->no_fetch
+			? "run the command without --cached: pawl then fetches the object again"
+			: arena_printf(&a, "git -C %s fsck", store_word(&a, str_c(s->local)).p).p,
+		"cannot read the object %s in %s", git_hex(&a, oid).p, s->local);
+
+	arena_free(&a);
+	return rc;
+}
+
+int git_repair(struct git *s, int rc)
+{
+	git_oid oid;
+
+	if (s->transport != &git_transport_wire || !is_damaged(s, rc, &oid))
+		return rc;
+	if (!s->no_fetch) {
+		for (size_t i = 0; i < s->view.n; i++)
+			if (s->view.heads[i]->bad)
+				put_aside(s, &s->view.heads[i]->oid);
+		put_aside(s, &oid);
+		rc = fetch_anew(s);
+	}
+	return is_damaged(s, rc, &oid) ? cannot_read(s, &oid) : rc;
+}
 
 #define STALE_S 60 /* git itself holds such a lock for some milliseconds */
 #define LOCK_BYTES 4096

@@ -1,7 +1,8 @@
 /*
- * The event log: the lines of all commits of the queue, sorted by stamp. A stamp is greater than all stamps
+ * The event log: the lines of all the queue's commits, sorted by stamp. A stamp is greater than all stamps
  * that its author had seen, so the lines of one record are in order. Lines of independent changes are in the
- * order of their authors' clocks. A handle that follows the log also gets the lines that arrive late.
+ * order of their authors' clocks. So a change that arrives late can sort before a cursor that a reader already
+ * has, and that reader does not get its lines.
  */
 #include <inttypes.h>
 #include <stdio.h>

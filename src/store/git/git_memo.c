@@ -1,12 +1,12 @@
 /*
- * The memo: a packed copy of the content of commits, in one file beside the objects (pawl/memo/QUEUE). A
- * claim looks at all live tasks; without the memo, reading each task's commit and its JSON would be most of
- * the cost of a claim. A commit never changes, so its entry is always right. A process that makes a commit,
- * or reads one without an entry, appends the entry.
+ * The memo: a packed copy of the commits' content, in one file beside the objects (pawl/memo/QUEUE). A claim
+ * reads all live tasks. Without the memo, most of its cost would be reading each task's commit and its JSON.
+ * A commit never changes, so its entry never becomes stale. A process that makes a commit, or reads one
+ * without an entry, appends the entry.
  *
- * The file may be lost, truncated or written by two processes at once. An entry without a right checksum is
- * ignored, and the commit is read instead. The memo only shows which tasks exist: a change reads the commits
- * of the tasks that it is about.
+ * The file may be lost, truncated or written by two processes at once. pawl ignores an entry whose checksum
+ * is wrong, and reads the commit instead. The memo only shows which tasks exist. A change reads the commits of
+ * the tasks that it reads or writes (git_memo_sure()).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,8 +16,7 @@
 
 #include "base/fs.h"
 #include "format/pack.h"
-#include "store/git/folder.h"
-#include "store/git/json.h"
+#include "store/git/git.h"
 
 #define MAGIC STR("pawl memo 3\n\n\n\n\n")
 #define FILE_MAX (64u << 20)
@@ -123,10 +122,10 @@ static bool unpack_move(struct str value, struct git_state *out, struct arena *a
 	return true;
 }
 
-static void git_memo_add(struct strs *out, struct str s, struct arena *a)
+static void git_memo_add(struct strs *list, struct str s, struct arena *a)
 {
-	out->v = arena_grow(a, out->v, out->n, sizeof(s));
-	out->v[out->n++] = s;
+	list->v = arena_grow(a, list->v, list->n, sizeof(s));
+	list->v[list->n++] = s;
 }
 
 /* Takes a number or a text of the index, and skips fields of newer versions of pawl. */

@@ -1,10 +1,11 @@
-/* Writes a record as JSON that people can read, and its body as a tree; and reads both back. */
+/* Writes a record as JSON that people can read, and its body as a tree, and reads both back. Bytes that would
+ * not survive as readable fields are written as they are, so a record always comes back unchanged. */
 #include <stdlib.h>
 
 #include "format/pack.h"
 #include "format/record_form.h"
-#include "store/git/json.h"
 #include "format/task_form.h"
+#include "store/git/git.h"
 
 #define BODY_TASK "task.json" /* the texts of a task */
 #define BODY_RAW "body"       /* anything else */

@@ -1,14 +1,13 @@
-/* The git store: opens and closes it, and fills in the store interface. git.h explains the parts. */
-#include "store/git/layout/worktree.h"
-
+/* Opens and closes the git store, and fills in the store interface. git.h explains the parts. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/module.h"
 #include "base/os.h"
-#include "store/git/folder.h"
-#include "store/git/transport/raw.h"
+#include "store/git/git.h"
+#include "store/git/layout/layout.h"
+#include "store/git/transport/transport.h"
 
 extern const struct module pawl_module;
 static const struct store_ops store_git, store_branch;

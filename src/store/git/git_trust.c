@@ -1,5 +1,5 @@
-#include "store/git/trust.h"
-
+/* Decides which repositories are the user's own, and checks a foreign one before pawl opens it. A gap here
+ * would let a repository that came with a clone run programs as the user or redirect pawl's writes. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -10,6 +10,7 @@
 
 #include "base/fs.h"
 #include "base/os.h"
+#include "store/git/git.h"
 
 #define GITFILE_MAX 4096
 #define CONFIG_MAX (1u << 20)

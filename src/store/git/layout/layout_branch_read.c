@@ -1,14 +1,14 @@
 /*
- * Reads the files of the branch. A handle does not read an unchanged file again. A file that cannot be read
- * makes its task unusable; other tasks are not affected.
+ * Reads the branch's files. A handle does not read an unchanged file again. An unreadable file makes only its
+ * own task unusable.
  */
 #include <errno.h>
 #include <stdlib.h>
 
-#include "format/record_form.h"
 #include "format/markdown.h"
-#include "store/git/layout/branch.h"
+#include "format/record_form.h"
 #include "format/task_form.h"
+#include "store/git/layout/layout.h"
 #include "store/store_tools.h"
 
 #define UNREAD "it is too large, or not a file"

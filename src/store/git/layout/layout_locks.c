@@ -1,10 +1,9 @@
-/* A branch of locks: writes the changes of locks, and refuses all other changes. */
-#include "store/git/layout/locks.h"
-
+/* A branch of locks: writes lock changes, and refuses every other change, which the branch could not keep. */
 #include <stdlib.h>
 
 #include "format/record_form.h"
-#include "store/git/transport/raw.h"
+#include "store/git/layout/layout.h"
+#include "store/git/transport/transport.h"
 
 /* The result of a change. */
 struct plan {

@@ -1,9 +1,9 @@
-/* The layout with a ref for each live task: plans which refs a change moves, and writes the commits for
- * them. */
+/* The layout with a ref for each live task: plans which refs a change moves, and writes the commits for them.
+ * The leader is the first ref by name; its commit must list the moves of all the others (git/git_change.c). */
 #include <stdlib.h>
 
 #include "base/secret.h"
-#include "store/git/set.h"
+#include "store/git/git.h"
 
 /* --- planning the moves ------------------------------------------------------------------------- */
 

@@ -1,7 +1,7 @@
 /*
  * The layout with a ref for each live task: reads the refs. A handle never reads a commit twice. Other
- * processes move refs while they are listed. A change of several refs is still seen whole: the commit of its
- * first ref says what the others become, and the others name the first.
+ * processes may be moving refs while this one lists them. It still sees a change of several refs as a whole:
+ * the leader's commit says what the other refs become, and their commits name the leader.
  */
 #include "store/git/git.h"
 

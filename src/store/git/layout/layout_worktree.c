@@ -1,5 +1,5 @@
-#include "store/git/layout/worktree.h"
-
+/* Finds and reads the task files of a worktree. It never follows a link out of the worktree, and it
+ * reads the files again only if one of them has changed. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -8,11 +8,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/str.h"
 #include "base/fs.h"
+#include "base/str.h"
 #include "base/when.h"
 #include "format/markdown.h"
-#include "store/git/trust.h"
+#include "store/git/git.h"
+#include "store/git/layout/layout.h"
 
 #define FILE_MAX (1u << 20)
 #define DEPTH 4 /* levels of folders */

@@ -1,6 +1,5 @@
-/* The way to git's server side. */
-#include "store/git/transport/way.h"
-
+/* Chooses the transport to git's server side for a URL, and connects to it. The URL may be hostile: its host
+ * must never become an option of ssh, and its path must reach the remote shell quoted. */
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -12,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/os.h"
-#include "store/git/transport/run.h"
+#include "store/git/transport/transport.h"
 
 #define GIT_PORT "9418"
 #define COLLECT 32 /* one push in COLLECT lets git check for garbage */

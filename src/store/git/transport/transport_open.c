@@ -1,4 +1,5 @@
-/* Opens a repository on this machine, to use it by its files. */
+/* Opens a repository on this machine, to use it by its files. pawl sets up the object database itself: writes
+ * are synced, and git/git_objects.c reads loose objects. */
 #include <dirent.h>
 #include <errno.h>
 #include <ftw.h>
@@ -9,8 +10,7 @@
 
 #include "base/fs.h"
 #include "base/secret.h"
-#include "store/git/folder.h"
-#include "store/git/trust.h"
+#include "store/git/git.h"
 
 /* Uses the alternates that the repository names, unless it is foreign. */
 static int add_others(struct git *s, git_odb *odb, const char *objects)

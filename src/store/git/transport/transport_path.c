@@ -3,9 +3,37 @@
  * git does: it makes REF.lock, compares the value, and renames the lock to REF. So others may push with git
  * at the same time.
  *
- * REF.lock is a hard link to a file in pawl/locks, and the processes that write this way take turns at
- * pawl/gate. So a file in pawl/locks that the holder of the gate finds there was left by a process that died.
- * The holder removes that file and its lock.
+ * REF.lock is a hard link to a file in pawl/locks, and only the holder of pawl/gate writes there. So a file
+ * that a new holder finds in pawl/locks was left by a process that died. The holder removes that file and its
+ * lock.
+ *
+ * A push (path_push(), which is PUSHING in git/git_change.c) takes all locks before it moves the first ref. Each ref
+ * goes through these states:
+ *
+ *     FREE
+ *       |  write_own() writes the new value to pawl/locks, and syncs it
+ *       v
+ *     NOTED ---- link_lock() times out: another program has the lock -------> STORE_BUSY, applied 'n'
+ *       |  link_lock() links the file to REF.lock
+ *       v
+ *     LOCKED --- is_there() says that the ref has moved; let_go() for all --> 1, run the change again
+ *       |
+ *       |  - - - every ref is LOCKED; from here on a fault is reported as applied '?' - - -
+ *       |
+ *       |  git_path_apply(), in order, the leader first: renames REF.lock to REF, or removes the ref; syncs the folder.
+ *       |  A ref that must only stay in its place is not touched.
+ *       v
+ *     MOVED
+ *       |  let_go() removes the file in pawl/locks
+ *       v
+ *     FREE
+ *
+ * If the process dies, the kernel frees the gate, and the next path_begin() calls take_away_all():
+ *
+ *     NOTED     it removes the file in pawl/locks.
+ *     LOCKED    it also removes REF.lock, which is a link to that file. Until then git cannot change the ref.
+ *     MOVED     it removes the file in pawl/locks. If the leader is MOVED and other refs are still LOCKED, it
+ *               unlocks them, and layout->ready() makes their pending moves.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -18,7 +46,7 @@
 
 #include "base/fs.h"
 #include "base/os.h"
-#include "store/git/folder.h"
+#include "store/git/git.h"
 
 #define LOCK_TRIES 50
 #define LOCK_WAIT_US 4000

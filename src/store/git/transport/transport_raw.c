@@ -1,6 +1,5 @@
-/* A client of git's protocol, version 0: every server speaks it, and pushes have no other version. */
-#include "store/git/transport/raw.h"
-
+/* A client of git's protocol, version 0: every server speaks it, and pushes have no other version. A report
+ * that is cut off, or does not name every ref, gives PUSH_UNKNOWN: pawl never guesses a push's outcome. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -8,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/os.h"
-#include "store/git/transport/way.h"
+#include "store/git/transport/transport.h"
 
 #define NET_MS 10000
 #define HAVES 256

@@ -1,11 +1,46 @@
 /*
- * The transport to a remote repository: it lists the refs, builds the commits, and pushes with the expected
- * value of each ref. It speaks git's own protocol where it knows a way (git/transport/raw.h), and runs the
- * user's git elsewhere. Refs in the user's clone (or in one in the cache) record the last fetch, so the next
- * fetch is short, and --cached has data to show.
+ * The transport to a remote repository: it lists the refs, and pushes with the expected value of each ref. It
+ * speaks git's own protocol where it can (git/transport/transport.h), and runs the user's git elsewhere. Refs in the
+ * user's clone (or in a clone in the cache) record the last fetch, so the next fetch is short, and --cached has
+ * data to show.
  *
- * A push whose answer was lost may have happened, or may yet happen. pawl looks at the refs to find out.
- * Until the push has happened, pawl sends the same commits again, never new ones.
+ * A push whose answer was lost may have happened, or may yet happen. pawl reads the refs to find out. As long
+ * as all refs are as before, pawl sends the same commits again, never new ones. Once a ref has moved, the lost
+ * push cannot happen any more. The states of a push (wire_push(), which is PUSHING in git/git_change.c):
+ *
+ *     READY
+ *       |  push_once() calls git_raw_push(), or push_by_git() where git's protocol cannot be used
+ *       v
+ *     SENT <-----------------------------------------------------------------------+
+ *       |--- the report says that all refs have moved ---------> PUSHED            |
+ *       |                                                                          |
+ *       |    (these three only if no answer has been lost before)                  |
+ *       |--- a ref has moved (PUSH_LATE) ----------------------> 1, run again      |
+ *       |--- the server is not atomic (PUSH_ONE_ONLY) ---------> fault, 'n'        |
+ *       |--- refused, all refs as before (PUSH_DECLINED) ------> fault, 'n'        |  pause_a_little(),
+ *       |                                                                          |  then push_once()
+ *       |  the answer was lost, or the report cannot be relied on                  |  sends the same
+ *       v                                                                          |  commits again
+ *     UNSURE                                                                       |
+ *       |  check_again() lists the refs:                                            |
+ *       |--- IT_IS_THERE: the leader has our commit -----------> PUSHED            |
+ *       |--- A_REF_HAS_MOVED ----------------------------------> 1, run again      |
+ *       |--- the list fails -----------------------------------> fault, '?'        |
+ *       |--- ALL_AS_BEFORE, the time is over ------------------> fault, '?'        |
+ *       +--- ALL_AS_BEFORE --------------------------------------------------------+
+ *
+ *     PUSHED: note_pushed() records the new refs in this clone.
+ *
+ * If this process dies, it leaves this:
+ *
+ *     READY     objects in this clone that no ref reaches.
+ *     SENT,     a push that happens as a whole or not at all, because it is atomic. The caller does not know
+ *     UNSURE    which. It may repeat its call, which recognises its own effect (invariant 10 of store.h).
+ *     PUSHED    the change. The refs in this clone may be older; the next fetch updates them.
+ *
+ * If the server's receive-pack is killed, the leader may have moved without the other refs: the next change
+ * makes the pending moves (layout->ready()). It can also leave REF.lock, which only the server's owner can
+ * remove.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,10 +54,8 @@
 #include "base/fs.h"
 #include "base/os.h"
 #include "base/secret.h"
-#include "store/git/folder.h"
-#include "store/git/transport/raw.h"
-#include "store/git/transport/run.h"
-#include "store/git/trust.h"
+#include "store/git/git.h"
+#include "store/git/transport/transport.h"
 
 #define RETRY_MS 20
 #define ANCESTRY 200 /* how far to search for pawl's commit below commits of others */
