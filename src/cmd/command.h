@@ -10,7 +10,7 @@
 
 #include "client/client.h"
 #include "cmd/view.h"
-#include "queue/attempts.h"
+#include "queue/queue.h"
 
 struct command;
 struct mcp_args;

@@ -1,3 +1,6 @@
+/* Loads, changes and writes the tasks of one request inside one edit. act_flush() first updates
+ * the counts in parents and dependents. It checks every changed record before it writes the
+ * first, so pawl never stores a record that it would reject itself. */
 #include "queue/queue_private.h"
 
 #include "base/text.h"

@@ -1,9 +1,7 @@
-/*
- * Lists for people: by status, in the order of selection, and with what each task waits for.
- *
- * Without a filter the cost follows from what is shown: eligible tasks come from the store in their order, the
- * others from the index alone, and texts are read only of the tasks that are shown.
- */
+/* Lists for people: tasks by status, in selection order, each with the tasks that it waits for.
+ * Without a filter the cost depends on the number of tasks shown, not on the queue: eligible
+ * tasks come from the store in order, the others from the index alone, and texts are read only
+ * for the tasks that are shown. */
 #include <stdlib.h>
 
 #include "core/order.h"

@@ -1,8 +1,8 @@
-/* Dumps a whole queue, every record and the log, and compares it with a dump. */
-#include "queue/dump.h"
+/* Dumps a whole queue, every record and the event log, from one snapshot, and compares a queue
+ * with a dump. `migrate` verifies its target here, so a copy that differs is reported. */
+#include "queue/queue_private.h"
 
 #include "format/task_form.h"
-#include "queue/queue_private.h"
 #include "queue/remote_queue.h"
 
 /* --- out ------------------------------------------------------------------------------------------ */

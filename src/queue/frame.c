@@ -1,3 +1,6 @@
+/* Packs and unpacks the messages between a remote queue and a server. The readers refuse a frame
+ * that cannot be unpacked, and facts, forecasts, findings, bulk heads and counters with a value
+ * out of range, so the other side's bytes cannot put such a value into this process. */
 #include "queue/frame.h"
 
 #include <errno.h>

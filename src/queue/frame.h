@@ -1,12 +1,13 @@
 /*
- * frame: how a remote queue and a server talk. A body is a row of frames; a frame is a length in four bytes, the most
- * significant one first, and that many bytes. Both sides use these functions and no others.
+ * frame: the wire format between a remote queue and a server. A body is a sequence of frames. A
+ * frame is a length in four bytes, most significant byte first, and that many bytes. Both sides use
+ * only these functions.
  */
 #ifndef QUEUE_FRAME_H
 #define QUEUE_FRAME_H
 
 #include "format/pack.h"
-#include "queue/prospects.h"
+#include "queue/queue.h"
 #include "queue/transfer.h"
 
 #define FRAME_TYPE "application/vnd.pawl.call"

@@ -1,4 +1,6 @@
-/* Counters in shared memory. Every process that changes the queue updates them with atomic instructions. */
+/* Counters in shared memory. Every process that changes the queue updates them with atomic
+ * instructions, so counting costs no lock and no commit. A reader ignores a note that is
+ * damaged. */
 #include <stdatomic.h>
 
 #include "base/os.h"

@@ -1,3 +1,6 @@
+/* Creates tasks and makes their ids. The id counter never goes back, so pawl never makes the
+ * same id twice. A task that is created under a removed task's id continues from that task's
+ * last fence, so its fences do not repeat. */
 #include "core/counts.h"
 #include "core/rules.h"
 #include "queue/queue_private.h"

@@ -1,6 +1,12 @@
-#include "core/validate.h"
+/* Removes and archives tasks, cuts the log, and cleans up stale locks. A removal cuts the links
+ * to the task and keeps its last fence under gone/, so a later task with that id does not repeat
+ * a fence. If a cleanup runs again after a conflict, it ends only task locks that its first run
+ * saw. */
+#include "base/os.h"
+#include "base/when.h"
 #include "core/counts.h"
 #include "core/lease.h"
+#include "core/validate.h"
 #include "queue/queue_private.h"
 
 static int refuse_needed(struct act *w, const struct loaded *l, struct strs keys, const char *why)
@@ -212,4 +218,201 @@ int do_remove(struct act *w)
 	number_put(w, gone_key(w, l), l->task.fence);
 	act_drop(w, l);
 	return 0;
+}
+
+static void op_archive_run(struct act *w, struct loaded *l)
+{
+	rules_apply(OP_ARCHIVE, &l->task, &w->call);
+	if (!w->call.changed)
+		return;
+	l->dirty = true;
+	act_log(w, l, "archived", STR(""));
+	w->ans->tasks[w->ans->n_tasks++] = l->task;
+}
+
+static int archive_one(struct act *w)
+{
+	struct loaded *l;
+	int r = act_load(w, w->call.rq->id, &l);
+
+	if (r)
+		return r;
+	w->ans->tasks = arena_array(w->call.arena, struct task, 1);
+	op_archive_run(w, l);
+	return w->call.code == SUCCESS ? 0 : act_decided(w, l);
+}
+
+static int archive_all(struct act *w)
+{
+	struct query q = { .statuses = STATUS_ENDED };
+	struct strs keys = { 0 };
+	int r = act_keys(w, &q, &keys);
+
+	w->ans->tasks = arena_array(w->call.arena, struct task, keys.n);
+	for (size_t i = 0; !r && i < keys.n; i++) {
+		struct loaded *l;
+
+		r = act_load_key(w, keys.v[i], &l);
+		if (r == BAD)
+			r = 0;
+		else if (!r)
+			op_archive_run(w, l);
+	}
+	return r;
+}
+
+/* --- the log -------------------------------------------------------------------------------------- */
+
+static int found_entry(const struct entry *en, void *ctx)
+{
+	(void)en;
+	*(bool *)ctx = true;
+	return 1;
+}
+
+/* Forgets the events of ended and removed tasks before rq->since. Fences and attempts are in the records. The commit
+ * has an event of its own, so the log says where it was cut, and it is never empty afterwards. */
+static int cut_log(struct act *w)
+{
+	struct store *s = w->e->store;
+	struct entry_query q = { .until = w->call.rq->since, .unordered = true };
+	struct event ev = { .name = STR("log_cut"),
+			    .agent = w->call.rq->agent,
+			    .run = w->call.rq->run };
+	bool found = false;
+	int r = number_get(w, LOG_FROM_KEY, &q.since);
+
+	if (r == BAD)
+		q.since = 0;
+	else if (r)
+		return r;
+	if (q.until <= q.since)
+		return 0;
+	r = s->ops->entries(s, &q, found_entry, &found);
+	if (r || !found)
+		return r;
+	number_put(w, LOG_FROM_KEY, q.until);
+	edit_forget(w->e, q.until, LOG_KEPT_FOR);
+	w->ans->text = when_text(w->call.arena, q.until);
+	ev.text = arena_printf(w->call.arena, "events of ended tasks before %.*s",
+			       STRF(w->ans->text));
+	act_event(w, &ev);
+	return 0;
+}
+
+int do_archive(struct act *w)
+{
+	int r = HAS(w->call.rq, id) ? archive_one(w) : archive_all(w);
+
+	if (!r && HAS(w->call.rq, since))
+		r = cut_log(w);
+	if (r)
+		return r;
+	w->ans->kind = ANSWER_TASKS;
+	w->ans->total = (int64_t)w->ans->n_tasks;
+	return 0;
+}
+
+bool lock_dead(const struct lock *l)
+{
+	return l->pid && proc_life(l->host, l->boot_id, l->pid, l->pid_start) == PROC_DEAD;
+}
+
+void lock_check(struct lock *l)
+{
+	static const int lives[] = {
+		[PROC_UNKNOWN] = LIFE_UNKNOWN, [PROC_ALIVE] = LIFE_ALIVE, [PROC_DEAD] = LIFE_DEAD
+	};
+
+	if (l->holder.n)
+		l->life = lives[proc_life(l->host, l->boot_id, l->pid, l->pid_start)];
+}
+
+static bool same_lock(const struct lock *a, const struct lock *b)
+{
+	return str_eq(a->holder, b->holder) && str_eq(a->host, b->host) &&
+	       str_eq(a->token, b->token) && a->acquired_at == b->acquired_at &&
+	       a->expires_at == b->expires_at;
+}
+
+/* After a conflict the change runs again. Skip a lock that was re-acquired after we judged it stale. */
+static bool op_cleanup_reacquired(const struct act *w, const struct task *t)
+{
+	const struct decided *j = &w->decided;
+
+	for (size_t i = 0; i < j->n; i++)
+		if (str_eq(j->v[i].id, t->id))
+			return !same_lock(&j->v[i].lock, &t->lock);
+	return true;
+}
+
+static int op_cleanup_validate(struct act *w, struct strs keys)
+{
+	struct decided *j = &w->decided;
+	int r = 0;
+
+	for (size_t i = 0; !r && i < keys.n; i++) {
+		struct loaded *l;
+
+		r = act_load_key(w, keys.v[i], &l);
+		if (r == BAD) {
+			r = 0;
+			continue;
+		}
+		if (r)
+			break;
+		j->v = arena_grow(w->call.arena, j->v, j->n, sizeof(*j->v));
+		j->v[j->n++] = l->task;
+	}
+	j->done = !r;
+	return r;
+}
+
+static void warn_of_age(struct act *w, const struct task *t)
+{
+	int64_t age = w->e->now - t->lock.acquired_at;
+
+	if (!w->call.policy->warn_after || !t->lock.acquired_at || age < w->call.policy->warn_after)
+		return;
+	w->ans->warnings = arena_append(
+		w->call.arena, w->ans->warnings,
+		arena_printf(w->call.arena,
+			     "%.*s has been locked by %.*s for %s; if its holder is gone: "
+			     "pawl lock break %.*s --reason TEXT",
+			     STRF(t->id), STRF(t->lock.holder),
+			     arena_cstr(w->call.arena, duration_text(w->call.arena, age)),
+			     STRF(t->id)));
+}
+
+int do_cleanup(struct act *w)
+{
+	struct strs held = { 0 };
+	struct query q = { .held = true };
+	bool again = w->decided.done;
+	int r = act_keys(w, &q, &held);
+
+	if (!r && !again)
+		r = op_cleanup_validate(w, held);
+	w->ans->kind = ANSWER_TASKS;
+	w->ans->tasks = arena_array(w->call.arena, struct task, held.n + TYPED_END);
+	for (size_t i = 0; !r && i < held.n; i++) {
+		struct loaded *l;
+
+		r = act_load_key(w, held.v[i], &l);
+		if (r) {
+			r = r == BAD ? 0 : r;
+			continue;
+		}
+		if ((again && op_cleanup_reacquired(w, &l->task)) ||
+		    !rules_cleanup(&l->task, &w->call, lock_dead(&l->task.lock))) {
+			warn_of_age(w, &l->task);
+			continue;
+		}
+		r = act_decided(w, l);
+		w->ans->tasks[w->ans->n_tasks++] = l->task;
+	}
+	if (!r)
+		r = guard_cleanup(w);
+	w->ans->total = (int64_t)w->ans->n_tasks;
+	return r;
 }

@@ -1,3 +1,7 @@
+/* `take`: claims the first eligible task. A repeated call with the same fresh token gets the
+ * task that the earlier call took, so a lost answer does not lock a second task. A task that
+ * cannot be used or claimed is passed over, so it does not keep callers from the tasks behind
+ * it. */
 #include "base/when.h"
 #include "core/lease.h"
 #include "core/order.h"

@@ -1,9 +1,15 @@
-#include "queue/queue.h"
-
+/* Opens a queue in a store or behind a server, waits for its changes, and keeps its id. The
+ * first acquisition stores the id in its own commit; after that the id never changes. */
 #include <poll.h>
 #include <stdlib.h>
 
+#include "base/module.h"
+#include "base/secret.h"
+#include "core/counts.h"
+#include "core/lease.h"
+#include "core/order.h"
 #include "format/json.h"
+#include "queue/queue.h"
 #include "queue/queue_private.h"
 #include "queue/remote_queue.h"
 
@@ -258,4 +264,115 @@ enum result queue_discard(struct queue *q, struct answer *ans, struct arena *a)
 	if (q->store->ops->discard(q->store))
 		return fault_answer(&q->err, ans, a);
 	return SUCCESS;
+}
+
+bool remote_is(struct str uri)
+{
+	return str_starts(uri, STR("http://")) || str_starts(uri, STR("https://")) ||
+	       str_starts(uri, STR("unix:"));
+}
+
+const struct remote_ops *remote_load(struct answer *ans, struct arena *a)
+{
+	const struct module *m;
+	char why[300];
+	int r = module_load("remote", STR(""), &m, why, sizeof(why));
+
+	if (!r && m->remote)
+		return m->remote;
+	answer_fail(ans, MISCONFIGURED,
+		    arena_printf(a, "a server as a store needs the module pawl-remote.so: %s%s",
+				 r < 0 ? why : "it is not installed in ",
+				 r < 0 ? "" : module_dir()),
+		    STR("install the modules of version " PAWL_VERSION
+			" (`make install`), or set PAWL_MODULE_DIR to the folder that holds them"));
+	return NULL;
+}
+
+enum result remote_refuse(const char *what, struct answer *ans, struct arena *a)
+{
+	ans->applied = 'n';
+	return answer_fail(ans, MISCONFIGURED,
+			   arena_printf(a, "%s does not work through a server", what),
+			   STR("run it on the server's machine, with the server's own --store"));
+}
+
+enum result queue_facts(struct queue *q, struct frame_facts *out, struct answer *ans,
+			struct arena *a)
+{
+	if (!q->remote)
+		return answer_fail(ans, MISCONFIGURED, STR("the store is not a server"), STR(""));
+	return q->far->facts(q->remote, out, ans, a);
+}
+
+const struct store_rules queue_rules = {
+	.index = order_index,
+	.sub_moved = graph_sub_moved,
+	.dep_moved = graph_dep_moved,
+	.lock_gone = lease_clear,
+};
+
+bool queue_identity(struct queue *q, struct str *id, struct arena *a)
+{
+	struct frame_facts f = { 0 };
+	struct answer ans = { 0 };
+	struct record rec;
+
+	*id = STR("");
+	if (q->remote) {
+		if (q->far->facts(q->remote, &f, &ans, a) != SUCCESS || !token_valid(f.identity))
+			return false;
+		*id = f.identity;
+		return true;
+	}
+	if (q->config.policy.locks_only ||
+	    q->store->ops->get(q->store, IDENTITY_KEY, &rec, a) != 0 || !token_valid(rec.hot))
+		return false;
+	*id = rec.hot;
+	return true;
+}
+
+bool queue_is_far(const struct queue *q)
+{
+	return q->remote || q->store->traits & STORE_FAR;
+}
+
+struct str queue_origin(const struct queue *q, struct arena *a)
+{
+	char ignored[400];
+
+	return q->remote ? q->far->origin(q->config.uri, ignored, sizeof(ignored), a) : STR("");
+}
+
+int identity_find(struct act *w)
+{
+	struct record *rec;
+	int r;
+
+	if (!w->call.rq->queue_id.n || !token_valid(w->call.rq->queue_id) ||
+	    w->call.policy->locks_only)
+		return 0;
+	r = edit_get(w->e, IDENTITY_KEY, &rec);
+	if (r < 0)
+		return r;
+	w->nameless = r > 0 || !token_valid(rec->hot);
+	w->ans->queue_id = w->nameless ? w->call.rq->queue_id : arena_str(w->call.arena, rec->hot);
+	return 0;
+}
+
+void identity_keep(struct act *w)
+{
+	struct record *rec;
+
+	if (!w->nameless)
+		return;
+	if (!w->writes) { /* a repeat writes nothing, so the queue still has no id */
+		w->ans->queue_id = STR("");
+		return;
+	}
+	rec = arena_new(w->call.arena, struct record);
+	rec->key = IDENTITY_KEY;
+	rec->hot = w->call.rq->queue_id;
+	edit_put(w->e, rec);
+	w->writes++;
 }

@@ -8,6 +8,9 @@
 #ifndef QUEUE_QUEUE_H
 #define QUEUE_QUEUE_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "core/answer.h"
 #include "core/lock_health.h"
 #include "core/request.h"
@@ -123,5 +126,34 @@ enum result role_refuse(enum role have, enum role need, struct answer *ans, stru
 
 /* The policy that stores call; queue_open() passes it to them. */
 extern const struct store_rules queue_rules;
+
+#define ATTEMPTS_MAX_MS 30000
+
+/* Both times are by os_boot_ms(). */
+struct attempts {
+	int64_t end;  /* the caller stops waiting; 0: it does not wait */
+	int64_t next; /* never after `end` */
+};
+
+/* Waits for `ms`; INT64_MAX: for ever. */
+void attempts_begin(struct attempts *t, int64_t ms);
+/* After an attempt that found no task. wait_ms: the answer's; 0: it named no time. */
+void attempts_after(struct attempts *t, int64_t wait_ms);
+bool attempts_over(const struct attempts *t);
+/* The time until the next attempt. */
+int64_t attempts_left(const struct attempts *t);
+
+struct forecast {
+	int64_t coming; /* open tasks that can become eligible for the caller */
+	/* open tasks for the caller that need a person first, or that the caller itself released; one of them */
+	int64_t stuck;
+	struct str stuck_id;
+	int64_t wait_ms; /* time until the next lease or delay is over; 0: there is none */
+};
+
+/* rq: an OP_TAKE with its filters and `except`. A task can become eligible by the work of agents and by time. people: a
+ * task that waits for a person counts, too. */
+enum result queue_forecast(struct queue *q, const struct request *rq, bool people,
+			   struct forecast *out, struct answer *ans, struct arena *a);
 
 #endif

@@ -1,12 +1,11 @@
-/*
- * Locks of the whole queue, and the emergency. One number has a bit for each of them. Every change reads it in its
- * own transaction and rarely needs to read more. A clear bit is certain: there is no lock. A set bit may belong to
- * an expired lease, so the change reads that lock.
- */
-#include "core/validate.h"
+/* Locks of the whole queue, the pause and the emergency. One number has a bit for each of them,
+ * and every change reads it in its own transaction, so no change can slip past a lock. A clear
+ * bit means that there is no lock. A set bit may belong to an expired lease, so the change reads
+ * that lock. */
 #include "core/lease.h"
 #include "core/rules.h"
 #include "core/typed.h"
+#include "core/validate.h"
 #include "queue/queue_private.h"
 
 #define GUARD_KEY STR("meta/guard")

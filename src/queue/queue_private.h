@@ -7,11 +7,15 @@
 #ifndef QUEUE_QUEUE_PRIVATE_H
 #define QUEUE_QUEUE_PRIVATE_H
 
+#include "core/task.h"
 #include "core/typed.h"
 #include "queue/queue.h"
+#include "queue/transfer.h"
+#include "store/store_tools.h"
 
 #define REFUSED 1
-#define BAD 2 /* a record that cannot be used (bad.c); act_run() turns it into a refusal */
+#define BAD \
+	2 /* a record that cannot be used (validate_queue.c); act_run() turns it into a refusal */
 #define COUNTER_KEY STR("meta/counter")
 #define IDENTITY_KEY STR("meta/identity")
 /* When an import or a restore last added events of earlier times to the log; since then the log is not in the order of
@@ -288,5 +292,86 @@ struct answer *not_found(struct answer *ans, struct str id, struct arena *a);
 struct parcel;
 /* Removes the comments that the log of the task has. */
 int parcel_drop_known(struct act *w, struct str key, struct parcel *p);
+
+/* A read sees only committed states and never waits. */
+struct reading {
+	struct store *store;
+	const struct policy *policy;
+	const struct request *rq;
+	struct answer *ans;
+	struct arena *arena;
+	int64_t now;
+	size_t limit;
+	size_t bad;             /* number of bad records, which are omitted */
+	struct strs given_back; /* eligible tasks that the caller excepted */
+	size_t bytes;           /* of the records in the page */
+	int lane;               /* of the task that is shown */
+};
+
+/* Fills in `paused` of the answer, if the queue is. */
+int read_pause(struct reading *x, struct task *pause);
+int read_next(struct reading *x);
+/* Why `next` would offer the task, or would not. key: that of the task; lane: of its record. */
+int read_why(struct reading *x, const struct task *t, struct str key, int lane, struct str *why,
+	     bool *eligible, struct arena *a);
+/* allowed.c: adds to the answer what the caller may do with its tasks. */
+int read_allowed(struct reading *x);
+
+#define RECORD_COUNTS 3
+
+/* Reads all tasks of the store, or of the edit. Returns 0 or a fault. The caller frees *c after both. */
+int record_counts_take(struct recount *c, struct store *s, struct edit *e);
+
+struct record_counts_fault {
+	struct strs depends; /* ids of dependencies that do not exist */
+	bool parent;         /* the parent does not exist */
+	bool stuck;          /* it waits for a dependency that does not exist */
+	bool counts;         /* a count is wrong */
+	int64_t right[RECORD_COUNTS];
+	struct str text; /* "open_depends is 3 and should be 1" */
+};
+
+/* Compares a task with the census. false: there is no fault. */
+bool record_counts_compare(const struct recount *c, const struct record *r,
+			   struct record_counts_fault *out, struct arena *a);
+/* Writes the right counts into the task. */
+void record_counts_correct(struct task *t, const struct record_counts_fault *f);
+
+/* The log of the queue against the entries of a load, from the first on. */
+struct dump_log {
+	struct load *load;
+	struct arena arena;
+	size_t same;
+	bool differs;
+};
+
+/* Stops at the first difference: 0, or a fault of the store. */
+int dump_compare(struct queue *q, struct dump_log *x);
+
+static inline bool is_task(struct str key)
+{
+	return str_starts(key, STR("task/"));
+}
+
+enum repair {
+	REPAIR_NONE,
+	REPAIR_LEAVE,  /* another program's data: a person must decide */
+	REPAIR_INDEX,  /* the task is right, its index is not */
+	REPAIR_TASK,   /* store `task`, under its own id; an empty id: under a new one */
+	REPAIR_NUMBER, /* store `number` */
+	REPAIR_COUNTER,
+	REPAIR_AWAY /* nothing can use it: save it in a file, then remove it */
+};
+
+struct judgment {
+	enum repair repair;
+	const char *fault; /* NULL: the record can be used and its index is right */
+	const char *does;  /* for people: what the repair does */
+	struct task task;
+	int64_t number;
+};
+
+/* locks_only: the store keeps only locks (STORE_LOCKS_ONLY). The strings of *out are in `a`. */
+void repair_decide(const struct record *r, bool locks_only, struct judgment *out, struct arena *a);
 
 #endif

@@ -1,6 +1,10 @@
-/* The tasks around a task: what `show` and `tree` tell, and the attempts that the log knows of. */
+/* The tasks around a task: its links and attempts for `show`, the walk for `tree`, and the
+ * operations that the caller may do. A walk reads each task once, so a cycle in the links ends
+ * it. */
 #include "core/counts.h"
 #include "core/lease.h"
+#include "core/order.h"
+#include "core/role.h"
 #include "queue/queue_private.h"
 
 #define LINKS_MAX 50    /* of each kind, for one task */
@@ -239,4 +243,111 @@ int read_tree(struct store *s, const struct request *rq, struct answer *ans, str
 	if (HAS(rq, id) || !w.more)
 		ans->total = (int64_t)ans->n_tasks + w.more;
 	return r;
+}
+
+#define POSITIONS 100
+
+static void allowed_decide(const struct reading *x, const struct task *t, const struct task *paused,
+			   struct allowed *out)
+{
+	struct can_caller by = { .role = x->rq->role, .agent = x->rq->agent };
+	const struct call c = { .policy = x->policy, .now = x->now, .paused = paused };
+
+	out->can = out->holder_can = (int64_t)can_do(t, &by, &c);
+	out->live = lease_live(&t->lock, x->now);
+	if (!out->live)
+		return;
+	by.holder = true;
+	out->holder_can = (int64_t)can_do(t, &by, &c);
+}
+
+struct placing {
+	struct reading *x;
+	int64_t place;
+};
+
+/* A record that cannot be used takes a position, too, although `next` passes over it, because
+ * detecting it would mean reading the texts of 100 tasks. */
+static int allowed_place(const struct record *r, void *ctx)
+{
+	struct placing *p = ctx;
+	struct answer *ans = p->x->ans;
+	const struct task *tasks = ans->n_tasks ? ans->tasks : ans->task;
+
+	p->place++;
+	for (size_t i = 0; i < ans->n_allowed; i++)
+		if (str_eq(tasks[i].id, r->ix.id)) {
+			ans->allowed[i].position = p->place;
+			break;
+		}
+	return 0;
+}
+
+static int find_places(struct reading *x)
+{
+	struct request plain = { .op = OP_NEXT };
+	struct placing p = { .x = x };
+	struct query q;
+
+	select_query(&plain, x->policy, &q);
+	q.at = x->now;
+	q.limit = POSITIONS;
+	return x->store->ops->scan(x->store, &q, allowed_place, &p);
+}
+
+/* A page of a long list and a task beside an event have no place: the next change could make it wrong. */
+static bool wants_places(const struct reading *x)
+{
+	return x->rq->op != OP_LOG && !HAS(x->rq, after);
+}
+
+/* The record of the pause; NULL: the queue is not paused. doctor reports a record that cannot be used. */
+static int find_pause(struct reading *x, struct task *pause, const struct task **out)
+{
+	int r = x->policy->locks_only ? 0 : guard_read(x->store, PAUSE_ID, pause, x->arena);
+
+	*out = !r && pause->lock.holder.n ? pause : NULL;
+	return r < 0 ? r : 0;
+}
+
+/* For the task that is shown: why it is next, or is not. */
+static int allowed_explain(struct reading *x, const struct task *paused)
+{
+	struct allowed *w = x->ans->allowed;
+	const struct task *t = x->ans->task;
+	bool eligible;
+	int r = read_why(x, t, task_key(x->arena, t->id), x->lane, &w->why, &eligible, x->arena);
+
+	if (r || !eligible)
+		return r;
+	if (paused)
+		w->why = arena_printf(x->arena, "the queue is paused by %.*s",
+				      STRF(paused->lock.holder));
+	else
+		r = find_places(x);
+	if (!paused && !r && !w->position)
+		w->why = arena_printf(x->arena, "at least %d tasks come first", POSITIONS);
+	return r;
+}
+
+int read_allowed(struct reading *x)
+{
+	struct answer *ans = x->ans;
+	size_t n = answer_tasks(ans);
+	const struct task *tasks = ans->n_tasks ? ans->tasks : ans->task, *paused;
+	struct task pause = { 0 };
+	int r;
+
+	if (!n || typed_is(x->rq))
+		return 0;
+	r = find_pause(x, &pause, &paused);
+	if (r)
+		return r;
+	ans->n_allowed = n;
+	ans->allowed = arena_array(x->arena, struct allowed, n);
+	for (size_t i = 0; i < n; i++)
+		allowed_decide(x, &tasks[i], paused, &ans->allowed[i]);
+	if (x->rq->op == OP_SHOW)
+		return allowed_explain(x, paused);
+	return paused || !wants_places(x) ? 0 : find_places(x);
 }

@@ -1,7 +1,10 @@
+/* Keeps the answer to each call that has a request id, for a day, in the call's own commit. A
+ * repeated call gets that answer and has no second effect. A different call with the same id is
+ * refused. */
 #include "base/secret.h"
-#include "queue/queue_private.h"
 #include "format/answer_form.h"
 #include "format/request_form.h"
+#include "queue/queue_private.h"
 
 #define KEPT_MS (24 * 3600 * INT64_C(1000))
 #define ANSWER_MAX (16u << 20)

@@ -1,3 +1,6 @@
+/* Imports tasks, in one commit or not at all. A task may refer to a task further on in the
+ * input. The link is made when that task arrives, and the import is refused if it never does.
+ * Locks are not imported, and the fence of an existing or removed task never goes back. */
 #include "queue/transfer.h"
 
 #include "core/counts.h"

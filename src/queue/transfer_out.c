@@ -1,7 +1,11 @@
-#include "queue/transfer.h"
-
+/* Exports tasks with their comments from one snapshot, and checks the tasks of an import. An
+ * imported field must pass the same checks as a call that sets it. A comment that the task's log
+ * already has is dropped, so importing a file again does not repeat its comments. */
+#include "core/validate.h"
+#include "format/record_form.h"
 #include "queue/queue_private.h"
 #include "queue/remote_queue.h"
+#include "queue/transfer.h"
 
 struct sending {
 	struct queue *q;
@@ -75,4 +79,140 @@ enum result queue_export(struct queue *q, unsigned statuses, parcel_fn *fn, void
 	if (x.bad)
 		ans->warnings = arena_append(a, ans->warnings, bad_warning(x.bad, a));
 	return r < 0 ? read_fault_answer(q->store, r, ans, a) : SUCCESS;
+}
+
+static void give_str(struct request *rq, enum arg arg, struct str s)
+{
+	if (!s.n)
+		return;
+	*(struct str *)arg_at(rq, arg) = s;
+	rq->has |= UINT64_C(1) << arg;
+}
+
+static void give_strs(struct request *rq, enum arg arg, struct strs list)
+{
+	if (!list.n)
+		return;
+	*(struct strs *)arg_at(rq, arg) = list;
+	rq->has |= UINT64_C(1) << arg;
+}
+
+/* An imported field must pass the same checks as a call that sets it. */
+static const char *fields_fault(const struct task *t, struct arena *a)
+{
+	struct request rq = { .op = OP_CREATE };
+	static const struct policy none;
+
+	give_str(&rq, ARG_id, t->id);
+	give_str(&rq, ARG_title, t->title);
+	give_str(&rq, ARG_description, t->description);
+	give_str(&rq, ARG_acceptance, t->acceptance);
+#define PLAIN(tag, part, name, limit, argument, help) give_str(&rq, ARG_##name, t->name);
+#include "core/task.def"
+	give_str(&rq, ARG_parent, t->parent);
+	give_str(&rq, ARG_extra, t->extra);
+	give_str(&rq, ARG_assignee, t->assignee);
+	give_str(&rq, ARG_agent, t->last_holder.n ? t->last_holder : STR("x"));
+	give_str(&rq, ARG_run, t->run);
+	give_str(&rq, ARG_reason, t->blocker_reason);
+	give_str(&rq, ARG_unblock_action, t->unblock_action);
+	give_str(&rq, ARG_summary, t->summary);
+	give_strs(&rq, ARG_labels, t->labels);
+	give_strs(&rq, ARG_depends, t->depends);
+	GIVE(&rq, priority, t->priority);
+	return request_fault(&rq, &none, a);
+}
+
+const char *parcel_fault(const struct parcel *p, struct arena *a)
+{
+	const char *fault = p->task.id.n ? fields_fault(&p->task, a) : "it has no id";
+
+	if (!fault)
+		fault = task_fault(&p->task, STR(""), a);
+	if (!fault)
+		fault = room_fault(&p->task, a);
+	for (size_t i = 0; !fault && i < p->n_comments; i++) {
+		struct request rq = { .op = OP_COMMENT };
+		const struct event *c = &p->comments[i];
+		static const struct policy none;
+
+		give_str(&rq, ARG_id, p->task.id);
+		give_str(&rq, ARG_agent, c->agent.n ? c->agent : STR("x"));
+		give_str(&rq, ARG_run, c->run);
+		give_str(&rq, ARG_text, c->text);
+		fault = request_fault(&rq, &none, a);
+		if (!fault)
+			fault = event_fault(c);
+	}
+	return fault;
+}
+
+/* The comments of a parcel by their texts, so that many comments do not take quadratic time. */
+struct comment_filter {
+	const struct event *comments;
+	size_t *slots, *next; /* 1 + the place of a comment; 0: none */
+	size_t room;
+	bool *known;
+};
+
+static size_t comment_slot(const struct comment_filter *f, struct str text, struct str agent)
+{
+	return (str_hash(text) + str_hash(agent)) % f->room;
+}
+
+static void index_comments(struct comment_filter *f, const struct parcel *p, struct arena *a)
+{
+	size_t n = p->n_comments;
+
+	*f = (struct comment_filter){ .comments = p->comments, .room = n + 1 };
+	f->slots = arena_array(a, size_t, f->room);
+	f->next = arena_array(a, size_t, n);
+	f->known = arena_array(a, bool, n);
+	for (size_t i = n; i > 0; i--) {
+		size_t at = comment_slot(f, p->comments[i - 1].text, p->comments[i - 1].agent);
+
+		f->next[i - 1] = f->slots[at];
+		f->slots[at] = i;
+	}
+}
+
+/* One comment of the log stands for one of the parcel. */
+static int find_known(const struct entry *en, void *ctx)
+{
+	struct comment_filter *f = ctx;
+	struct event ev;
+
+	if (event_of(en, &ev) || !str_is(ev.name, "comment"))
+		return 0;
+	for (size_t *at = &f->slots[comment_slot(f, ev.text, ev.agent)]; *at;
+	     at = &f->next[*at - 1]) {
+		const struct event *c = &f->comments[*at - 1];
+
+		if ((c->at && en->at != c->at) || !str_eq(ev.text, c->text) ||
+		    !str_eq(ev.agent, c->agent))
+			continue;
+		f->known[*at - 1] = true;
+		*at = f->next[*at - 1];
+		break;
+	}
+	return 0;
+}
+
+int parcel_drop_known(struct act *w, struct str key, struct parcel *p)
+{
+	struct entry_query of = { .key = key };
+	struct comment_filter f;
+	size_t kept = 0;
+	int r;
+
+	if (!p->n_comments)
+		return 0;
+	index_comments(&f, p, w->call.arena);
+	r = w->e->store->ops->entries(w->e->store, &of, find_known, &f);
+	for (size_t i = 0; !r && i < p->n_comments; i++)
+		if (!f.known[i])
+			p->comments[kept++] = p->comments[i];
+	if (!r)
+		p->n_comments = kept;
+	return r;
 }

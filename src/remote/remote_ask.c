@@ -1,7 +1,6 @@
-/*
- * One question to the server, repeated with the same bytes until it is answered. A refusal (4xx) is never repeated. A
- * lost answer leaves open whether the change was made; the answer then says so.
- */
+/* Sends one question to the server, and repeats it with the same bytes until it is answered or
+ * the timeout is over. A refusal (4xx) is not repeated, except 429, which asks for a pause. If
+ * an answer is lost and the change may have been made, the answer to the caller says so. */
 #include <jansson.h>
 #include <poll.h>
 

@@ -1,4 +1,6 @@
-/* Everything of a queue besides its calls: facts, checks, and moving many tasks. */
+/* The requests to a server other than calls: facts, checks, export, import, dump, load and
+ * clear. A change of many tasks is not sent again after a lost answer, because the server could
+ * not recognise it. An answer that cannot be read is an error, never an empty result. */
 #include <errno.h>
 
 #include "base/os.h"

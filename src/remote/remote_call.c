@@ -1,4 +1,5 @@
-/* Calls of the queue. Each change has a token or a request id before it is sent for the first time. */
+/* Calls of a remote queue. Each change except a heartbeat has a token or a request id before it
+ * is first sent, so the server recognises a repetition and does not make the change twice. */
 #include <poll.h>
 
 #include "base/os.h"

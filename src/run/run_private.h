@@ -8,7 +8,7 @@
 
 #include <poll.h>
 
-#include "queue/attempts.h"
+#include "queue/queue.h"
 #include "run/group.h"
 #include "run/reaper.h"
 #include "run/lines.h"

@@ -3,7 +3,7 @@
 #include "run/run_private.h"
 
 #include "base/os.h"
-#include "queue/prospects.h"
+#include "queue/queue.h"
 
 #define FAULT_MAX_MS 600000 /* without a limit of its own, a loop waits this long for the store */
 

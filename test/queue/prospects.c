@@ -1,5 +1,5 @@
 /* The work that a loop can still expect of a queue that has no eligible task for it. */
-#include "queue/prospects.h"
+#include "queue/queue.h"
 
 #include "suite.h"
 

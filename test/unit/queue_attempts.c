@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "queue/attempts.h"
+#include "queue/queue.h"
 
 #define HOUR INT64_C(3600000)
 #define SLOW 9000 /* a machine may stop this process for 9 s */

@@ -4,7 +4,7 @@
 
 #include "base/os.h"
 #include "format/task_form.h"
-#include "queue/attempts.h"
+#include "queue/queue.h"
 
 #define PROGRESS_MS 5000
 #define WAITING_MAX 64

@@ -30,7 +30,7 @@
 #include "cmd/serve.h"
 #include "http/http_origin.h"
 #include "http/http_server.h"
-#include "queue/attempts.h"
+#include "queue/queue.h"
 #include "queue/frame.h"
 
 #define WAIT_MAX_MS 60000
