@@ -1,12 +1,13 @@
 /*
- * bearer: the tokens of callers over the network. `pawl token` writes them, `pawl serve` checks them. They are in the
- * state folder of the server, never in the store: a reader of the store must not become its admin. The file has only
- * the SHA-256 of each token.
+ * bearer: the tokens of network callers. `pawl token` writes them, and `pawl serve` checks them. They are in the server's
+ * state folder, never in the store: a reader of the store must not become its admin. The file has only the SHA-256 of
+ * each token.
  */
 #ifndef CLIENT_BEARER_H
 #define CLIENT_BEARER_H
 
 #include "client/client.h"
+#include "core/answer.h"
 
 #define BEARER_PREFIX "pawl_"
 #define BEARERS_MAX 10000
@@ -48,5 +49,24 @@ const struct bearer *bearer_find(const struct bearers *list, struct str secret, 
 bool bearer_expired(const struct bearer *b, int64_t now);
 /* May the agent of the token use this name? */
 bool bearer_names(const struct bearer *b, struct str agent);
+
+/* For queue_config.bearer. *token is empty if there is none. */
+enum result login_bearer(void *ctx, struct str origin, struct str *token, bool *insecure,
+			 struct answer *ans, struct arena *a);
+/* Would other machines see the token on its way to this origin? */
+bool login_in_clear(struct str origin);
+/* Refuses to send a token there. */
+enum result login_refuse(struct str origin, struct answer *ans, struct arena *a);
+/* PAWL_SERVER_CA; NULL: it is not set. */
+const char *login_ca_file(void);
+
+/* Is the text one word of visible characters, as every token is? */
+bool login_valid(struct str token);
+/* The file of this origin; NULL: there is no home folder. */
+char *login_file(struct str origin, struct arena *a);
+/* 0 or -errno. */
+int login_save(struct str origin, struct str token, bool insecure, struct arena *a);
+/* -ENOENT: there was none. */
+int login_forget(struct str origin, struct arena *a);
 
 #endif

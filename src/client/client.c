@@ -1,3 +1,8 @@
+/*
+ * Finds the caller's agent, run, place, store and queue, and opens the queue. Unless the user trusts it, a config that came
+ * with a clone must not choose the agent's name, a store elsewhere, or a queue in the user's own store. Every spelling of a
+ * store's URI leads to one label, so the keyring finds the same tokens.
+ */
 #include "client/client.h"
 
 #include <stdlib.h>
@@ -8,7 +13,7 @@
 #include "base/text.h"
 #include "base/when.h"
 #include "client/caller.h"
-#include "client/login.h"
+#include "client/bearer.h"
 #include "client/queue_lock.h"
 #include "core/lease.h"
 
@@ -570,4 +575,16 @@ void client_close(struct client *c)
 	if (c->conn.queue)
 		queue_close(c->conn.queue);
 	c->conn.queue = NULL;
+}
+
+enum result client_call_in(struct client *c, const struct request *rq, struct answer *ans,
+			   struct arena *a)
+{
+	struct arena *kept = c->arena, *ring = c->keyring.arena;
+
+	c->arena = a;
+	client_call(c, rq, ans);
+	c->arena = kept;
+	c->keyring.arena = ring;
+	return ans->code;
 }

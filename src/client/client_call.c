@@ -1,6 +1,5 @@
-/* One call: adds agent and token to the request, and updates the keyring after the answer. */
-#include "client/client.h"
-
+/* One call: adds agent and token to the request, and updates the keyring after the answer. A new token is saved before it is
+ * sent, and dropped only if it certainly holds no lock. So a lost answer never leaves a lock that nobody can prove. */
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -9,6 +8,7 @@
 #include "base/os.h"
 #include "base/secret.h"
 #include "base/when.h"
+#include "client/client.h"
 #include "client/queue_lock.h"
 #include "core/lease.h"
 #include "core/role.h"
@@ -587,16 +587,4 @@ void client_call(struct client *c, const struct request *rq, struct answer *ans)
 		client_end(c, &call);
 	}
 	*ans = call.ans;
-}
-
-enum result client_call_in(struct client *c, const struct request *rq, struct answer *ans,
-			   struct arena *a)
-{
-	struct arena *kept = c->arena, *ring = c->keyring.arena;
-
-	c->arena = a;
-	client_call(c, rq, ans);
-	c->arena = kept;
-	c->keyring.arena = ring;
-	return ans->code;
 }

@@ -1,3 +1,5 @@
+/* Checks every file again just before it writes the first one, so a change by another process is not overwritten. Links must
+ * not lead out of the root: a clone may contain one. */
 #include "client/file_change.h"
 
 #include <errno.h>

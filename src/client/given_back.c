@@ -1,3 +1,5 @@
+/* Compares a released task with its state now. A failed read forgets the task: the loop may then take it once too often, but
+ * never skips work for good. */
 #include "client/given_back.h"
 
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /*
- * given_back: the tasks that a loop took and released. It would take such a task again at once, as the first in the
- * order, and spin. So its next calls pass the task over until somebody changes it: the task itself, its comments,
- * dependencies or sub-tasks. That others took it and released it, too, is not such a change. The memory is that of one
- * process: of `pawl run --loop`, or of one MCP session.
+ * given_back: the tasks that a loop took and released. The loop would take a released task again at once, as the first in
+ * the order, and spin. So its next calls skip the task until somebody changes the task itself, its comments,
+ * dependencies or sub-tasks. A claim and release by another agent does not count as a change. The list lives in one
+ * process: `pawl run --loop`, or one MCP session.
  */
 #ifndef CLIENT_GIVEN_BACK_H
 #define CLIENT_GIVEN_BACK_H

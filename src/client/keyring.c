@@ -2,7 +2,7 @@
  * The files:
  *   HASH.token                                        a saved token
  *   HASH.pending, HASH-RANDOM.pending                 sent, or left by a call without an answer
- *   HASH+HASH.pending, HASH+HASH-RANDOM.pending       the same for `done --claim-next`
+ *   HASH+HASH.pending, HASH+HASH-RANDOM.pending       pending for `done --claim-next`
  * HASH is a hash of queue, task, agent, run and worktree, so a look-up is one open(). The queue is its id and its origin;
  * if it has no id, its label (store and name). A file has lines of key=value. A later line replaces an earlier one, so a
  * promotion from pending to saved only appends.
@@ -13,7 +13,7 @@
  * expires. An fsync would double the cost of every claim.
  */
 #include "client/keyring_private.h"
-#include "client/line.h"
+#include "client/place.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -3,15 +3,15 @@
  * $XDG_STATE_HOME/pawl, one for each queue, task, agent, run and worktree.
  *
  * Before a claim sends its token, it writes it to a pending file, which it keeps locked. On success the file becomes
- * the saved one. A pending file whose process is gone belongs to a claim without an answer. The next such claim sends
- * the same token and so gets the same answer. A claim never sends a saved token. Its new token replaces the saved one,
- * because the earlier lock has ended.
+ * the saved one. A pending file whose process is gone belongs to a claim without an answer. The next claim of the same
+ * kind sends the same token and so gets the same answer. A claim never sends a saved token. Its new token replaces the
+ * saved one, because the earlier lock has ended.
  *
- * The id in the store identifies a queue. So a new queue in the place of an old one has none of the old tokens, and a
+ * The id in the store identifies a queue. So a new queue that replaces an old one has none of the old tokens, and a
  * queue that is moved or migrated keeps its tokens.
  *
  * A server can claim any id. So the tokens of a queue behind a server belong to the id and to the server's origin: a server
- * that claims the id of another queue neither gets nor replaces the tokens of that queue. `migrate` copies them to the
+ * that claims another queue's id neither gets nor replaces that queue's tokens. `migrate` copies them to the
  * origin that its user named. All stores that pawl opens itself have the empty origin, because no token leaves pawl there.
  */
 #ifndef CLIENT_KEYRING_H

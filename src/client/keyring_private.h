@@ -1,4 +1,4 @@
-/* Shared by the parts of the keyring. */
+/* keyring_part: declarations that the keyring's files share. */
 #ifndef CLIENT_KEYRING_PRIVATE_H
 #define CLIENT_KEYRING_PRIVATE_H
 

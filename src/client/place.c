@@ -1,10 +1,13 @@
-#include "client/place.h"
-
+/* Reads git's files itself and never runs git. A .pawl that is a link is refused, because a clone may contain a link that
+ * leads anywhere. */
 #include <errno.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fs.h"
+#include "base/hex.h"
+#include "client/client.h"
+#include "client/place.h"
 #include "format/ini.h"
 
 #define GIT_FILE_MAX (64 * 1024)
@@ -229,4 +232,97 @@ enum result place_find(struct place *p, struct answer *ans, struct arena *a)
 	char *dir = where_am_i(ans, a);
 
 	return dir ? place_find_from(p, dir, ans, a) : ans->code;
+}
+
+static char *kept_path(struct client *c)
+{
+	struct str name = hash_hex(c->arena, c->keyring.queue);
+
+	return fs_join(c->arena, str_c(c->keyring.dir),
+		       arena_printf(c->arena, "%.*s.queue", STRF(name)));
+}
+
+static struct str queue_id_kept(struct client *c)
+{
+	struct str text;
+
+	if (!c->keyring.dir || fs_read(c->arena, kept_path(c), 100, &text))
+		return STR("");
+	return str_trim(text);
+}
+
+void client_know_queue(struct client *c)
+{
+	struct str id = STR("");
+
+	if (!c->conn.queue)
+		return;
+	keyring_server(&c->keyring, queue_origin(c->conn.queue, c->arena));
+	if (queue_is_far(c->conn.queue))
+		keyring_queue(&c->keyring, queue_id_kept(c), false);
+	else if (queue_identity(c->conn.queue, &id, c->arena))
+		keyring_queue(&c->keyring, id, true);
+	else
+		keyring_queue(&c->keyring, STR(""), false);
+}
+
+void client_learn_queue(struct client *c, struct str id)
+{
+	bool far = queue_is_far(c->conn.queue);
+
+	keyring_queue(&c->keyring, id, !far);
+	/* if the cache cannot be written, the next call asks again */
+	if (far && !keyring_folder(&c->keyring))
+		(void)fs_write_atomic(kept_path(c), arena_printf(c->arena, "%s\n", c->keyring.id),
+				      0600);
+}
+
+bool client_ask_queue(struct client *c)
+{
+	struct str id;
+
+	if (!c->conn.queue || !queue_is_far(c->conn.queue) ||
+	    !queue_identity(c->conn.queue, &id, c->arena) || str_is(id, c->keyring.id))
+		return false;
+	client_learn_queue(c, id);
+	return true;
+}
+
+int client_copy_tokens(struct client *from, struct client *to)
+{
+	client_know_queue(from);
+	client_know_queue(to);
+	(void)client_ask_queue(from);
+	return keyring_copy(&from->keyring, &to->keyring);
+}
+
+void line_add(struct buf *b, const char *name, struct str value)
+{
+	buf_addf(b, "%s=", name);
+	for (size_t i = 0; i < value.n; i++) {
+		unsigned char c = (unsigned char)value.p[i];
+
+		if (c < 0x20 || c == '%' || c == 0x7f)
+			buf_addf(b, "%%%02x", c);
+		else
+			buf_addc(b, (char)c);
+	}
+	buf_addc(b, '\n');
+}
+
+struct str line_value(struct str coded, struct arena *a)
+{
+	char *p = arena_alloc(a, coded.n + 1);
+	size_t n = 0;
+
+	for (size_t i = 0; i < coded.n; i++) {
+		bool is_coded = coded.p[i] == '%' && i + 2 < coded.n &&
+				hex_digit(coded.p[i + 1]) >= 0 && hex_digit(coded.p[i + 2]) >= 0;
+
+		p[n++] = is_coded ? (char)(hex_digit(coded.p[i + 1]) * 16 +
+					   hex_digit(coded.p[i + 2]))
+				  : coded.p[i];
+		i += is_coded ? 2 : 0;
+	}
+	return str_n(p, n);
 }

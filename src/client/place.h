@@ -6,6 +6,8 @@
 #ifndef CLIENT_PLACE_H
 #define CLIENT_PLACE_H
 
+#include "base/arena.h"
+#include "base/buf.h"
 #include "core/answer.h"
 
 struct place {
@@ -25,5 +27,10 @@ enum result place_find_from(struct place *p, const char *dir, struct answer *ans
 /* Finds the git repository of `dir` (a real path): the folder with the config that all its worktrees share; NULL:
  * none. false: a folder on the way up looks like a bare repository, which a clone may contain. */
 bool place_git_dir(const char *dir, char **git, struct arena *a);
+
+/* A path may contain any byte: a newline is written as %0a. */
+void line_add(struct buf *b, const char *name, struct str value);
+/* Decodes the value of such a line. */
+struct str line_value(struct str coded, struct arena *a);
 
 #endif

@@ -1,3 +1,5 @@
+/* Acquires and releases locks of the whole queue. The holder's own calls, and those of programs that it starts, must pass the
+ * lock: each sends the token from client_pass(). */
 #include "client/queue_lock.h"
 
 #include <stdlib.h>

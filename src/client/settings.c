@@ -1,3 +1,5 @@
+/* Loads the layers, nearest last; the profile then replaces only defaults. Each value is validated where it is read, so an
+ * error names its origin. A write is refused if it would add a conflict, with or without the nearer layers. */
 #include "client/settings.h"
 
 #include <errno.h>
@@ -9,7 +11,6 @@
 #include "base/text.h"
 #include "base/when.h"
 #include "format/ini.h"
-#include "client/setting_kind.h"
 #include "core/lease.h"
 
 #define FILE_MAX (64 * 1024)

@@ -1,7 +1,7 @@
 /*
  * settings: the values of the settings and their origins. Nearest first: the environment (PAWL_ and the name in
- * capitals, '_' for '.'; or QUEUE_LOCK_, which existing scripts use), .pawl/config of the queue,
- * $XDG_CONFIG_HOME/pawl/config, the profile, the default. A wrong value is an error that names its origin; pawl never
+ * capitals, '_' for '.'; or QUEUE_LOCK_, which existing scripts use), the queue's .pawl/config,
+ * $XDG_CONFIG_HOME/pawl/config, the profile, the default. An invalid value is an error that names its origin; pawl never
  * falls back to the default.
  */
 #ifndef CLIENT_SETTINGS_H
@@ -61,5 +61,16 @@ enum result settings_change(const struct settings *s, const char *file, struct s
 /* Removes all settings from the file except `store` and `queue`. gone: the names of the removed settings. */
 enum result settings_reset(const char *file, struct strs *gone, struct answer *ans,
 			   struct arena *a);
+
+/* Empty if the value is valid, else a description of valid values. */
+struct str setting_fault(const struct setting *s, struct str value, struct arena *a);
+/* The message about a wrong value. allowed: the description of valid values. */
+struct str setting_bad(const struct setting *s, struct str value, struct str allowed,
+		       struct arena *a);
+/* The hint for an unknown setting. */
+struct str setting_nearest(struct str name, struct arena *a);
+
+/* The variable of existing scripts that has this setting; NULL: there is none. */
+const char *setting_script_variable(const char *setting);
 
 #endif

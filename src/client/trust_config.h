@@ -1,13 +1,13 @@
 /*
  * trust: may the store that a queue's own config names be opened?
  *
- * A .pawl/config can come with a clone. A store inside the folder that has .pawl needs no trust: stores treat its
+ * A .pawl/config can come with a clone. A store inside the folder that has .pawl needs no trust, because stores treat its
  * content as hostile. Any other store needs the user's trust. So do branches, a repository with its own .git below
- * that folder, the queue of another user in a folder that all users can write to, an agent's name, and names that are
- * not one plain word: they reach the prompts of agents. A person gives trust once, by `pawl trust` on a terminal,
- * `pawl init --store` or `pawl config set store`. A coding agent cannot, as far as pawl recognises it. pawl keeps it in a file of mode 0600 under
- * $XDG_STATE_HOME/pawl/trust. It applies to this path, these bytes of the config, and the place that its store leads
- * to. If any of them changes, the user must trust it again.
+ * that folder, another user's queue in a folder that all users can write to, and an agent's name. So do names that are
+ * not one plain word, because they reach agents' prompts. A person gives trust once, by `pawl trust` on a terminal,
+ * `pawl init --store` or `pawl config set store`. A coding agent cannot give it, as far as pawl recognises the agent.
+ * pawl keeps the trust in a file of mode 0600 under $XDG_STATE_HOME/pawl/trust. It applies to this path, these bytes of
+ * the config, and the place that its store leads to. If any of them changes, the user must trust it again.
  *
  * A store that --store, PAWL_STORE or the user's own settings name is trusted, and so is a remote in the repository's
  * own .git/config.

@@ -5,7 +5,7 @@
 
 #include "base/fs.h"
 #include "base/os.h"
-#include "transfer/source.h"
+#include "transfer/port.h"
 
 #define OFTEN_MS 100
 #define BAR 30

@@ -14,7 +14,6 @@
 #include "client/queue_lock.h"
 #include "cmd/doctor.h"
 #include "transfer/backup_file.h"
-#include "transfer/salvage.h"
 
 #define LOCK_ID STR("@maintenance")
 #define DAY_S 86400

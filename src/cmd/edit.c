@@ -13,7 +13,6 @@
 #include "cmd/form.h"
 #include "core/lease.h"
 #include "core/rules.h"
-#include "run/editor.h"
 #include "run/run_jobs.h"
 
 #define CHANGES 4 /* update, undepend, update of links, depend */

@@ -4,7 +4,7 @@
 
 #include "base/fs.h"
 #include "base/text.h"
-#include "client/login.h"
+#include "client/bearer.h"
 #include "cmd/command.h"
 #include "core/role.h"
 #include "queue/remote_queue.h"

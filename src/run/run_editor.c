@@ -1,11 +1,12 @@
-#include "run/editor.h"
-
+/* pawl ignores ^C and ^\ while the editor runs. If pawl died first, the text would be lost. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "run/run_jobs.h"
 
 const char *editor_name(void)
 {

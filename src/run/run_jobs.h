@@ -1,16 +1,19 @@
 /*
  * runner: claims tasks and runs a program for each, while it holds the lease.
  *
- * The runner renews a lease after each third of its length, while the program or a process that it started runs.
- * When the lease is lost, the runner ends the program's group and reports nothing about the task. When the program
- * ends, the runner first ends the processes that it left running and then reports the task. So no other agent gets
- * the task while such a process still works on it.
+ * The runner renews a lease after each third of its length, while the program or a process that it
+ * started is running. If the lease is lost, the runner ends the program's group and reports nothing
+ * about the task. When the program ends, the runner first ends the processes that the program left
+ * running, and then reports the task. So no other agent gets the task while one of these processes
+ * is still working on it.
  */
 #ifndef RUN_RUN_JOBS_H
 #define RUN_RUN_JOBS_H
 
+#include <stdbool.h>
+
 #include "client/client.h"
-#include "run/screen.h"
+#include "run/run_private.h"
 
 /* The result of one task. */
 struct run_end {
@@ -73,5 +76,13 @@ struct str run_command_text(struct arena *a, struct strs words);
 struct str run_status_text(struct arena *a, int status);
 /* As a shell computes it: 128 plus the signal. */
 int run_exit_code(int status);
+
+/* $VISUAL, $EDITOR, or vi on a terminal; NULL: there is none. */
+const char *editor_name(void);
+/* Are standard input and output a terminal? */
+bool editor_terminal(void);
+/* Runs the editor on the file, through a shell, because the setting may have options. 0 once it has ended, with *status as
+ * waitpid() returns it, or -errno. out_to_err: the editor's standard output goes to our standard error. */
+int editor_run(const char *editor, const char *path, bool out_to_err, int *status);
 
 #endif

@@ -1,18 +1,108 @@
 /*
- * The parts of a runner: claim a task and start its program (take.c), wait for a task (wait.c), renew the lease (lease.c), notice when another
- * agent ends it (look.c), wait for the program (watch.c), report the result (end.c), and show the jobs on a terminal
- * (live.c).
+ * group: runs another program in its own process group, so that one signal reaches the program and
+ * all processes that it starts, and no others.
  */
 #ifndef RUN_RUN_PRIVATE_H
 #define RUN_RUN_PRIVATE_H
 
 #include <poll.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
 
+#include "base/arena.h"
+#include "base/buf.h"
 #include "queue/queue.h"
-#include "run/group.h"
-#include "run/reaper.h"
-#include "run/lines.h"
 #include "run/run_jobs.h"
+
+struct program {
+	const char *path; /* the executable file */
+	char *const *argv, *const *envp;
+	const char *dir; /* its working folder */
+	bool terminal;   /* the program gets the terminal of standard input */
+	bool no_input;   /* its standard input is empty */
+	bool out_to_err; /* its standard output goes to its standard error */
+	int output;      /* descriptor that becomes its standard error; -1: it uses ours */
+	int reaper;      /* descriptor by which the group registers, see reaper.h */
+};
+
+/* 0 once the program runs, else -errno, also for an error that occurred in the new process. */
+int group_start(const struct program *p, pid_t *group);
+void group_signal(pid_t group, int sig);
+/* Sends SIGTERM, and SIGCONT so that a stopped group receives it. */
+void group_end(pid_t group);
+/* Does the group still have a process? */
+bool group_there(pid_t group);
+
+/* Is standard input a terminal, and are we its foreground group? */
+bool terminal_ours(void);
+/* Makes `group` the foreground group of the terminal. */
+void terminal_give(pid_t group);
+/* Makes us the foreground group again if `group` still is. */
+void terminal_take(pid_t group);
+
+#define LINES_MAX 8192u
+
+struct lines {
+	struct buf line; /* the last line, not complete yet */
+	bool cr;         /* the last byte was a carriage return, and ended a line */
+};
+
+/* Adds each complete line to `out`, as "NAME | LINE\n". */
+void lines_add(struct lines *l, struct str name, struct str bytes, struct buf *out);
+/* The program writes no more: adds the last line, if it has no newline. */
+void lines_end(struct lines *l, struct str name, struct buf *out);
+
+struct reaper {
+	int fd; /* to register with */
+	pid_t pid;
+};
+
+/* Call it before you open anything that a child must not share. 0 or -errno. */
+int reaper_start(struct reaper *p, int64_t grace_ms);
+/* Safe in a child between fork and exec. */
+void reaper_add(int fd, pid_t group);
+void reaper_drop(int fd, pid_t group);
+void reaper_stop(struct reaper *p);
+
+struct screen;
+
+/* NULL if standard error is not a terminal that can move its cursor. */
+struct screen *screen_open(void);
+/* Removes the block and writes the rest of the text. hurry: gives up if the terminal does not take it soon. */
+void screen_close(struct screen *s, bool hurry);
+
+/* The text that appears above the block at the next screen_show(). Add only whole lines, and only harmless ones. */
+struct buf *screen_text(struct screen *s);
+/* Adds a message of pawl above the block. */
+void screen_say(struct screen *s, struct str text);
+bool screen_full(const struct screen *s);
+
+/* The size of the terminal now. */
+void screen_size(const struct screen *s, size_t *columns, size_t *rows);
+/* Is it time for screen_show()? */
+bool screen_due(const struct screen *s, int64_t now);
+/* Writes the new text and the block if one of them changed. Each line of the block is narrower than the terminal. */
+void screen_show(struct screen *s, struct strs block, int64_t now);
+/* The next time for screen_show(); 0: when there is new text. ticking: the block changes with time. */
+int64_t screen_next(const struct screen *s, bool ticking);
+/* A descriptor to wait for until it takes output, then call screen_show(); -1: no output waits. */
+int screen_waits_for(const struct screen *s);
+
+/* Removes the block, because another process is about to use the terminal. */
+void screen_hide(struct screen *s);
+/* Another process has used the terminal: the old block stays where it is. */
+void screen_forget(struct screen *s);
+/* Shows the block again at the next chance: the terminal has a new size. */
+void screen_resized(struct screen *s);
+
+/* A descriptor that becomes readable when a signal arrives, also SIGCHLD; or -errno. */
+int signals_open(void);
+/* The next signal; 0: none. */
+int signals_next(int fd);
+/* Does the signal ask the runner to end? */
+bool signals_ends(int sig);
+void signals_close(void);
 
 #define RETRY_MS 500 /* between two attempts to reach the store */
 #define NEVER INT64_MAX

@@ -1,11 +1,14 @@
-#include "run/run_private.h"
-
+/*
+ * The main loop of a runner: signals, programs that end, leases to renew and tasks to report. A
+ * task is reported only after its process group is gone, because a process of the group could still
+ * work on it.
+ */
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/os.h"
-#include "run/signals.h"
+#include "run/run_private.h"
 
 #define LINGER_MS 20       /* between two checks whether a group is gone */
 #define UNKILLABLE_MS 2000 /* wait for zombies that no parent reaps: SIGKILL does not end them */

@@ -1,6 +1,7 @@
 /*
- * sync: keeps a queue and the board of another program alike. The queue stays the truth: only it gives locks. Each such
- * program is a module, pawl-sync-NAME.so, which finds the code that it calls in the program.
+ * sync: keeps a queue and another program's board in step. The queue stays the truth: only it gives
+ * locks. The code for each program is a module, pawl-sync-NAME.so, which uses functions of the main
+ * program.
  */
 #ifndef SYNC_SYNC_H
 #define SYNC_SYNC_H

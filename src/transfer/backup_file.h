@@ -1,6 +1,6 @@
 /*
- * backup: a whole queue as one file. A first line names the format and its version; then come the records, the log,
- * their numbers and a checksum. pawl reads a file to its end and checks it before it uses any part of it.
+ * backup: a whole queue as one file. The first line names the format and its version; then come the records, the log,
+ * the number of each, and a checksum. pawl reads a file to its end and checks it before it uses any part of it.
  */
 #ifndef TRANSFER_BACKUP_FILE_H
 #define TRANSFER_BACKUP_FILE_H
@@ -9,6 +9,7 @@
 
 #include "client/client.h"
 #include "queue/transfer.h"
+#include "store/store.h"
 
 struct backup {
 	FILE *file;
@@ -32,5 +33,17 @@ void backup_close(struct backup *b);
 /* Callbacks for struct load. */
 void backup_rewind(void *backup);
 int backup_next(void *backup, struct item *out, struct arena *a);
+
+struct salvage {
+	char *path; /* of the file; with the first record it gets a name that no other file has */
+	FILE *file; /* NULL: nothing was saved yet */
+	size_t n;
+	struct arena *arena;
+};
+
+/* `path`: the wanted name. The file is made with the first record. */
+void salvage_init(struct salvage *s, struct str path, struct arena *a);
+struct repair_sink salvage_sink(struct salvage *s);
+void salvage_close(struct salvage *s);
 
 #endif

@@ -1,3 +1,7 @@
+/*
+ * Writes tasks in pawl's own formats, and opens the target for every format. A result gets its name only when it is complete,
+ * and replaces only an earlier export, unless forced. A cell that a spreadsheet would run as a formula gets a mark.
+ */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -8,9 +12,9 @@
 
 #include "base/fs.h"
 #include "base/text.h"
-#include "transfer/foreign_out.h"
-#include "transfer/target.h"
 #include "format/markdown.h"
+#include "transfer/foreign_out.h"
+#include "transfer/port.h"
 
 #define READER_TRIES 200 /* of 50 ms */
 

@@ -1,6 +1,6 @@
-/* Maps one record of another program to a task, by the program's table. */
+/* Maps one record of another program to a task, by the program's table. A key without a rule, or a value that pawl cannot
+ * use, stays in `extra`, from which an export puts it back. */
 #include "transfer/foreign.h"
-
 #include <stdlib.h>
 
 #include "base/str.h"
@@ -8,7 +8,6 @@
 #include "base/when.h"
 #include "format/json.h"
 #include "format/origin.h"
-#include "transfer/foreign_when.h"
 
 struct mapping {
 	struct port_in *in;
@@ -19,8 +18,7 @@ struct mapping {
 	const json_t *o;
 	json_t *extra;  /* keys without a rule, and values that could not be used */
 	json_t *labels; /* lists for plain_set() */
-	json_t *depends;
-	json_t *notes;
+	json_t *depends, *notes;
 	struct buf sections;
 	struct str their_id;
 	bool moved; /* a rule has set the status */

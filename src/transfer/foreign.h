@@ -1,11 +1,12 @@
 /*
- * foreign: the tasks of other programs. Each program has one table, sources/NAME.def, which says which of its keys is
- * which field, and which of its words is which value. C code does only what a table cannot say: the syntax of the
- * files, and tasks inside other tasks.
+ * foreign: imports tasks from other programs. Each program has one table, sources/NAME.def, which maps its keys to
+ * fields and its words to values. C code does only what a table cannot express: the syntax of the files, and tasks
+ * inside other tasks.
  */
 #ifndef TRANSFER_FOREIGN_H
 #define TRANSFER_FOREIGN_H
 
+#include "base/arena.h"
 #include "transfer/port.h"
 
 /* The treatment of the value of a key. `to` is the field, unless said otherwise. */
@@ -117,5 +118,9 @@ enum result foreign_links(struct port_in *in, struct spool *to, bool strict,
 			  enum result (*exists)(void *ctx, struct str id, struct answer *ans),
 			  void *ctx);
 void foreign_end(struct foreign_in *f);
+
+/* Knows 20261116T103000Z (Taskwarrior), 16/Nov/26 10:30 AM (Jira), and what when_parse() knows. utc: a time without a
+ * zone is UTC; else it stays as it is: local time. */
+struct str foreign_when(struct str text, bool utc, struct arena *a);
 
 #endif

@@ -1,4 +1,5 @@
-/* The files of other programs, from records. */
+/* Writes the files of other programs from records. Fields that a format cannot hold are counted in `lost`, so that an export
+ * does not drop them silently. In the gh script, all texts are quoted: a title must not become a command. */
 #include "transfer/foreign_out.h"
 
 #include <ctype.h>

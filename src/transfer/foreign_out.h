@@ -1,6 +1,6 @@
 /*
- * foreign_out: writes tasks for other programs, by the same tables that read them. A task that came from that program
- * gets its own id back. A field that the program has no place for is left out, and counted.
+ * foreign_out: writes tasks for other programs, using the tables that also read them. A task that came from that program
+ * gets its old id back. A field for which the program has no place is left out and counted.
  */
 #ifndef TRANSFER_FOREIGN_OUT_H
 #define TRANSFER_FOREIGN_OUT_H

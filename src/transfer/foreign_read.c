@@ -1,4 +1,5 @@
-/* The syntax of foreign files, and tasks inside tasks. Each reader hands over records to foreign_found(). */
+/* Reads the syntax of foreign files, and tasks inside tasks. Each reader passes its records to foreign_found(). Input is
+ * limited before it is kept in memory: lines to LINE_MOST, checklists to LIST_MAX. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* A task as a record of another program: its table read backwards. */
+/* Turns a task into a record of another program by reading its table backwards. Keys and links that an import from that
+ * program kept in `extra` go back into the record. */
 #include <stdlib.h>
 #include <strings.h>
 

@@ -1,9 +1,18 @@
-/* Reads CSV: a row of field names, then a row for each task. */
+/* Reads CSV: a row of field names, then a row for each task. One row is in memory at a time. It removes the mark that
+ * export puts before a cell that a spreadsheet would run as a formula. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/fs.h"
 #include "base/text.h"
 #include "base/when.h"
+#include "format/json.h"
 #include "transfer/foreign.h"
+#include "transfer/port.h"
 
 #define ROW_MAX (64u << 20)
 #define COLUMNS_MAX 1000
@@ -225,4 +234,257 @@ enum result port_read_csv(struct port_in *in)
 	arena_free(&head.arena);
 	arena_free(&row.arena);
 	return code;
+}
+
+#define OBJECT_MAX (64u << 20)
+
+static bool is_space(int c)
+{
+	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+static int json_source_get(struct port_in *in)
+{
+	int c = getc_unlocked(in->file);
+
+	in->line += c == '\n';
+	return c;
+}
+
+/* The next character that is not white space. */
+static int get_next(struct port_in *in)
+{
+	int c = json_source_get(in);
+
+	while (is_space(c))
+		c = json_source_get(in);
+	return c;
+}
+
+/* Copies an object up to its closing '}', after its '{' was read; false: it does not end, or is too large. */
+static bool get_object(struct port_in *in, struct buf *out)
+{
+	char piece[512] = "{"; /* a call of buf_add() for each byte costs too much */
+	bool text = false, escaped = false;
+	size_t depth = 1, n = 1;
+
+	while (depth && !out->full) {
+		int c = json_source_get(in);
+
+		if (c == EOF)
+			return false;
+		piece[n++] = (char)c;
+		if (escaped) {
+			escaped = false;
+		} else if (c == '"') {
+			text = !text;
+		} else if (text) {
+			escaped = c == '\\';
+		} else {
+			depth += c == '{' || c == '[';
+			depth -= c == '}' || c == ']';
+		}
+		if (n == sizeof(piece) || !depth) {
+			buf_add(out, piece, n);
+			n = 0;
+		}
+	}
+	return !out->full;
+}
+
+static enum result take_task(struct port_in *in, const json_t *o, size_t line)
+{
+	struct plain p;
+
+	bool bad = false;
+
+	if (!json_is_object(o))
+		return port_refuse(in, line, STR("not an object"));
+	plain_start(&p, when_parse, false, &in->piece);
+	for (void *at = json_object_iter((json_t *)o); at && (in->check || !bad);
+	     at = json_object_iter_next((json_t *)o, at)) {
+		const char *fault = plain_set(&p, str_c(json_object_iter_key(at)),
+					      json_object_iter_value(at));
+
+		if (fault) {
+			(void)port_refuse(in, line, str_c(fault));
+			bad = true;
+		}
+	}
+	if (!bad)
+		return port_found(in, &p, line);
+	plain_abort(&p);
+	return port_stub(in, json_get(o, "id"), line);
+}
+
+static enum result take_object(struct port_in *in, struct str text, size_t line)
+{
+	json_error_t err;
+	json_t *o = json_loadb(text.p, text.n, JSON_REJECT_DUPLICATES, &err);
+	const json_t *tasks = json_object_get(o, "tasks");
+	enum result code = SUCCESS;
+
+	if (!o)
+		return port_refuse(in, line + (size_t)(err.line > 0 ? err.line - 1 : 0),
+				   str_c(err.text));
+	if (in->foreign)
+		code = foreign_object(in, o, text, line);
+	else if (!json_is_array(tasks))
+		code = take_task(in, o, line);
+	else /* the output of `pawl list --json` */
+		for (size_t i = 0; code == SUCCESS && i < json_array_size(tasks); i++)
+			code = take_task(in, json_array_get(tasks, i), line);
+	json_decref(o);
+	return code;
+}
+
+enum result port_read_json(struct port_in *in)
+{
+	struct buf b = BUF_MAX(OBJECT_MAX);
+	enum result code = SUCCESS;
+	int c = get_next(in);
+	bool array, more = false;
+
+	if (c == 0xef && json_source_get(in) == 0xbb && json_source_get(in) == 0xbf)
+		c = get_next(in);
+	array = c == '[';
+	if (array)
+		c = get_next(in);
+	while (code == SUCCESS && c == '{') {
+		size_t line = in->line;
+
+		b.n = 0;
+		code = get_object(in, &b)
+			       ? take_object(in, buf_str(&b), line)
+			       : port_refuse_rest(in, line, STR("this object does not end"));
+		c = get_next(in);
+		more = array && c == ',';
+		if (more)
+			c = get_next(in);
+		else if (array && c != ']' && code == SUCCESS)
+			code = port_refuse_rest(in, in->line, STR("',' or ']' expected"));
+	}
+	if (code == SUCCESS && array && c == ']' && !more)
+		c = get_next(in);
+	else if (code == SUCCESS && array)
+		code = port_refuse_rest(in, in->line, STR("an object expected"));
+	if (code == SUCCESS && c != EOF)
+		code = port_refuse_rest(in, in->line, STR("an object expected"));
+	buf_free(&b);
+	return code;
+}
+
+#define DEPTH_MAX 16
+#define FILES_MAX 100000
+
+struct walk {
+	struct port_in *in;
+	struct arena a;
+	int root;
+	struct strs files; /* their paths below the root */
+	enum result code;
+};
+
+static void leave_out(struct walk *w, struct str path, const char *why)
+{
+	struct port_in *in = w->in;
+
+	if (in->left_out.n < PORT_LEFT_OUT) {
+		in->left_out.v = arena_grow(in->arena, in->left_out.v, in->left_out.n,
+					    sizeof(struct str));
+		in->left_out.v[in->left_out.n++] =
+			arena_printf(in->arena, "%s: %s",
+				     fs_join(&w->a, str_c(in->path), text_line(&w->a, path)), why);
+	}
+	in->n_left_out++;
+}
+
+static void add_file(struct walk *w, struct str path)
+{
+	if (w->files.n == FILES_MAX) {
+		w->code = port_refuse_rest(w->in, 1, STR("more than 100,000 Markdown files"));
+		return;
+	}
+	w->files.v = arena_grow(&w->a, w->files.v, w->files.n, sizeof(*w->files.v));
+	w->files.v[w->files.n++] = path;
+}
+
+static void walk_folder(struct walk *w, struct str path, int depth);
+
+static void walk_entry(struct walk *w, int dir, struct str folder, const char *name, int depth)
+{
+	struct str path = str_c(fs_join(&w->a, folder, str_c(name)));
+	struct stat st;
+
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW))
+		return; /* another program has just removed it */
+	if (S_ISLNK(st.st_mode))
+		leave_out(w, path, "it is a link");
+	else if (S_ISDIR(st.st_mode) && depth == DEPTH_MAX)
+		leave_out(w, path, "it is more than 16 folders deep");
+	else if (S_ISDIR(st.st_mode))
+		walk_folder(w, path, depth + 1);
+	else if (!str_ends(path, STR(".md")) && w->in->foreign)
+		return; /* another program keeps its settings there */
+	else if (!str_ends(path, STR(".md")))
+		leave_out(w, path, "its name does not end in .md");
+	else if (!S_ISREG(st.st_mode))
+		leave_out(w, path, "it is not a regular file");
+	else
+		add_file(w, path);
+}
+
+/* These hidden names need no notice: no one expects tasks in them. */
+static bool is_expected(const char *hidden)
+{
+	static const char *const names[] = { ".", "..", ".git", ".pawl" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (!strcmp(hidden, names[i]))
+			return true;
+	return false;
+}
+
+static void walk_folder(struct walk *w, struct str path, int depth)
+{
+	int fd = beneath_open(w->root, path.n ? path.p : ".", O_RDONLY | O_DIRECTORY, 0);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *e;
+
+	if (!d) {
+		w->code = port_cannot(w->in, fs_join(&w->a, str_c(w->in->path), path),
+				      fd < 0 ? fd : -errno);
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
+	while (w->code == SUCCESS && (e = readdir(d)))
+		if (e->d_name[0] != '.')
+			walk_entry(w, dirfd(d), path, e->d_name, depth);
+		else
+			w->in->hidden += !w->in->foreign && !is_expected(e->d_name);
+	closedir(d);
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return str_cmp(*(const struct str *)a, *(const struct str *)b);
+}
+
+enum result port_read_folder(struct port_in *in, const char *folder)
+{
+	struct walk w = { .in = in, .root = beneath_dir(folder, ""), .code = SUCCESS };
+
+	if (w.root < 0)
+		return port_cannot(in, folder, w.root);
+	in->path = folder;
+	walk_folder(&w, STR(""), 0);
+	if (w.files.n)
+		qsort(w.files.v, w.files.n, sizeof(*w.files.v), by_name);
+	for (size_t i = 0; w.code == SUCCESS && i < w.files.n; i++)
+		w.code = port_read_md(in, w.root, w.files.v[i].p,
+				      fs_join(&w.a, str_c(folder), w.files.v[i]));
+	close(w.root);
+	arena_free(&w.a);
+	return w.code;
 }

@@ -1,15 +1,19 @@
-#include "transfer/port.h"
-
+/*
+ * Chooses the reader by format, and collects its tasks in the spool. A refusal names file and line and leaves the queue
+ * unchanged. With in->check the reader continues after a refusal, so one run reports all faults.
+ */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fs.h"
 #include "base/text.h"
 #include "base/when.h"
-#include "transfer/foreign.h"
-#include "transfer/source.h"
 #include "format/markdown.h"
+#include "transfer/foreign.h"
+#include "transfer/port.h"
 
 #define MD_MAX (64u << 20)
 
@@ -225,4 +229,96 @@ enum result port_read(struct port_in *in, enum port_format format)
 		code = port_cannot(in, "pawl cannot write the tasks to TMPDIR", -errno);
 	arena_free(&in->piece);
 	return code;
+}
+
+#define WRITER_MS 5000 /* how long to wait for a program that opens the pipe for writing */
+#define PAUSE_MS 20
+#define NONE (-1)
+
+/* A pipe without a writer reads as ended; with a writer it has a byte, or EAGAIN. *first: the byte that was read, or
+ * NONE. */
+static int await_writer(int fd, int *first)
+{
+	for (int waited = 0; waited < WRITER_MS; waited += PAUSE_MS) {
+		struct pollfd p = { .fd = fd, .events = POLLIN };
+		unsigned char c;
+		ssize_t n = read(fd, &c, 1);
+
+		if (n > 0)
+			*first = c;
+		if (n > 0 || (n < 0 && errno == EAGAIN))
+			return 0;
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		if (poll(&p, 1, PAUSE_MS) > 0 && p.revents & POLLHUP && !(p.revents & POLLIN))
+			return 0; /* a writer has come and gone */
+	}
+	return -ETIMEDOUT;
+}
+
+static int source_check(int fd, int *first)
+{
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return -errno;
+	if (S_ISFIFO(st.st_mode))
+		return await_writer(fd, first);
+	return S_ISREG(st.st_mode) || isatty(fd) ? 0 : -EINVAL;
+}
+
+/* Opening a device can have side effects, so this checks the kind of file first. */
+FILE *source_open(const char *path, int *r)
+{
+	struct stat st;
+	FILE *f = NULL;
+	int fd, first = NONE;
+
+	*r = stat(path, &st) ? -errno : S_ISBLK(st.st_mode) || S_ISSOCK(st.st_mode) ? -EINVAL : 0;
+	if (*r)
+		return NULL;
+	fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0) {
+		*r = -errno;
+		return NULL;
+	}
+	*r = source_check(fd, &first);
+	if (!*r && fcntl(fd, F_SETFL, O_RDONLY))
+		*r = -errno;
+	if (!*r && !(f = fdopen(fd, "r")))
+		*r = -errno;
+	if (*r)
+		close(fd);
+	else if (first != NONE)
+		ungetc(first, f);
+	return f;
+}
+
+#define BEGINNING 4096
+
+static bool begins_with(const char *path, const struct str *beginnings)
+{
+	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	char text[BEGINNING];
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text));
+	bool any = n == 0;
+
+	if (fd >= 0)
+		close(fd);
+	for (size_t i = 0; n > 0 && !any && beginnings[i].n; i++)
+		any = str_starts(str_n(text, (size_t)n), beginnings[i]);
+	return any;
+}
+
+int target_check(const char *path, const struct str *beginnings)
+{
+	struct stat st, to;
+
+	if (lstat(path, &st))
+		return errno == ENOENT ? 0 : -errno;
+	if (S_ISLNK(st.st_mode))
+		return stat(path, &to) || S_ISREG(to.st_mode) ? -ELOOP : 1;
+	if (!S_ISREG(st.st_mode))
+		return 1;
+	return begins_with(path, beginnings) ? 0 : -EEXIST;
 }

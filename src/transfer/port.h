@@ -11,6 +11,7 @@
 
 #include <stdio.h>
 
+#include "base/arena.h"
 #include "format/plain.h"
 #include "queue/transfer.h"
 
@@ -110,5 +111,13 @@ void spool_rewind(void *spool);
 /* A callback for struct import. */
 int spool_next(void *spool, struct parcel *out, struct arena *a);
 void spool_close(struct spool *s);
+
+/* Opens a regular file, a pipe or a terminal. NULL: *r is -errno; -EINVAL: another kind of file, -ETIMEDOUT: a pipe
+ * without a writer. */
+FILE *source_open(const char *path, int *r);
+
+/* 0: no file, an empty file, or a file that begins with one of the texts (the list ends with n == 0). -EEXIST: another
+ * file; -ELOOP: a link to a file, or a dangling link. 1: a pipe, a terminal or a link to one; the caller decides. */
+int target_check(const char *path, const struct str *beginnings);
 
 #endif

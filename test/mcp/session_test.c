@@ -1,7 +1,7 @@
 /* Sessions that share a name and a worktree: no call gets the token of another session. */
 #include "kit.h"
 
-#include "client/own_run.h"
+#include "client/caller.h"
 
 static struct mcp other; /* the connection that does not talk now */
 

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "run/lines.h"
+#include "run/run_private.h"
 
 #define COUNT(t) (sizeof(t) / sizeof((t)[0]))
 

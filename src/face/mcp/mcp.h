@@ -13,7 +13,7 @@
 #ifndef FACE_MCP_MCP_H
 #define FACE_MCP_MCP_H
 
-#include "client/own_run.h"
+#include "client/caller.h"
 #include "cmd/command.h"
 
 /* --- a connection --------------------------------------------------------------------------------- */

@@ -14,7 +14,7 @@
 #include "base/text.h"
 #include "base/when.h"
 #include "format/answer_form.h"
-#include "transfer/target.h"
+#include "transfer/port.h"
 
 #define BEGINNING "<!DOCTYPE html>\n<!-- pawl board -->\n"
 #define SNAPSHOT_POLICY                                                                \

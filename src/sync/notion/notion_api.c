@@ -1,6 +1,7 @@
 /*
- * Requests to Notion: at most three in a second, repeated where that is safe. Notion has no idempotency keys, so only
- * the caller can tell whether a request that may have been carried out can go again.
+ * Requests to Notion: at most three in a second, repeated where that is safe. Notion has no
+ * idempotency keys, so only the caller knows whether a request that may have been carried out can
+ * be sent again.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -11,7 +12,7 @@
 #include "base/os.h"
 #include "base/text.h"
 #include "base/when.h"
-#include "client/login.h"
+#include "client/bearer.h"
 #include "sync/notion/notion.h"
 
 #define BASE "https://api.notion.com"

@@ -1,4 +1,7 @@
-/* Comments: those of people go to the task, the refusals of pawl go to the page. */
+/*
+ * Comments: people's comments go to the task, and pawl's refusals go to the page. Each is added
+ * once, even if an answer is lost or the sync is killed.
+ */
 #include "base/os.h"
 #include "base/when.h"
 #include "sync/notion/notion.h"
@@ -163,7 +166,7 @@ static bool has_id(struct str list, struct str id)
 	return false;
 }
 
-static bool gather(void *ctx, const json_t *c)
+static bool notion_comment_gather(void *ctx, const json_t *c)
 {
 	struct gather *g = ctx;
 	struct arena *a = g->r->arena;
@@ -256,7 +259,7 @@ static enum result notion_comment_add(struct gather *g, size_t i)
 enum result notion_comments(struct round *r, struct link *l)
 {
 	struct gather g = { .r = r, .l = l, .lost = !l->comment_at };
-	enum result code = each_comment(r->n, l->page, gather, &g, r->arena);
+	enum result code = each_comment(r->n, l->page, notion_comment_gather, &g, r->arena);
 
 	for (size_t i = 0; code == SUCCESS && i < g.ids.n; i++)
 		if (str_trim(g.texts.v[i]).n)

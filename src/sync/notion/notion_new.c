@@ -1,4 +1,7 @@
-/* New pages become tasks, and new tasks get pages. */
+/*
+ * New pages become tasks, and new tasks get pages. The link notes what is being made before the
+ * request, so that a killed sync leaves no second task and no second page.
+ */
 #include "base/os.h"
 #include "base/secret.h"
 #include "base/text.h"

@@ -1,4 +1,8 @@
-/* Pages: their properties as text and back, and the requests about one page. */
+/*
+ * Pages: converts properties to text and back, and makes the requests about one page. The form of a
+ * text must not depend on the side that it comes from, or an unchanged value would look like an
+ * edit.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 

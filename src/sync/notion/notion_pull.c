@@ -1,4 +1,7 @@
-/* Edits of people on a page, made in the queue by the operations that people have there. */
+/*
+ * Makes people's edits of a page in the queue, by the operations that people have there. An edit
+ * that the queue refuses goes back to the page, with the reason.
+ */
 #include "base/when.h"
 #include "sync/notion/notion.h"
 

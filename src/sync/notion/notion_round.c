@@ -1,4 +1,7 @@
-/* One round: every page that changed, then every task that changed. */
+/*
+ * One round: every page that changed, then every task that changed. The mark moves only after a
+ * complete round, so an edit that a failed round did not reach is read again.
+ */
 #include <stdlib.h>
 
 #include "base/os.h"

@@ -1,4 +1,7 @@
-/* The state file: a line for each link, the last one of a task or page counts. A torn last line is left out. */
+/*
+ * The state file: a line for each link, and the last line about a task or page counts. A torn last
+ * line is ignored. Writers append and hold a lock on the file.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
