@@ -1,5 +1,5 @@
 /*
- * proof: tests of a store that users can run: `pawl torture` and `pawl loadtest`. They live in the
+ * proof: store tests that users can run: `pawl torture` and `pawl loadtest`. They live in the
  * module pawl-proof.so, in neither the program nor the library. Commands see only this header.
  */
 #ifndef PROOF_PROOF_H

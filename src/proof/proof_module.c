@@ -1,8 +1,9 @@
-/* The functions that pawl-proof.so offers to the program that loads it. */
+/* The functions that pawl-proof.so offers to the program that loads it. The program checks MODULE_ABI first: a change to
+ * struct proof_ops or its types must change that number. */
 #include "base/module.h"
 #include "proof/check/checker.h"
-#include "proof/torture/torture_load.h"
 #include "proof/torture/torture.h"
+#include "proof/torture/torture_load.h"
 
 static const struct proof_ops ops = {
 	.torture = torture_run,

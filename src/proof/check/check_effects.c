@@ -1,5 +1,7 @@
-/* Compares each task at the end with the acknowledged calls (lost), and looks for tasks on which
+/* Compares each task's final state with the acknowledged calls (lost), and finds tasks on which
  * nobody can work any more (stuck). */
+#include <stdlib.h>
+
 #include "proof/check/checker_private.h"
 #include "proof/model/model.h"
 
@@ -197,4 +199,239 @@ void check_ends(struct checking *x)
 		check_lost(x, i);
 	if (!x->out->endless)
 		check_waiting(x);
+}
+
+/* Chains of calls that have one name (a request id or a token) in common. */
+struct chains {
+	struct checking *x;
+	struct tally names;
+	size_t *first, *next; /* indexes of calls, + 1 */
+};
+
+static bool starts_work(const struct request *rq)
+{
+	return op_flags(rq->op) & OP_TAKES || (rq->op == OP_STATUS && rq->status == IN_PROGRESS);
+}
+
+/* The request id identifies a change; acquisitions are identified by their token. */
+static struct str name_by_id(const struct history_call *c)
+{
+	bool counts = call_accepted(c) && !(op_flags(c->rq->op) & OP_READS) && !starts_work(c->rq);
+
+	return counts ? c->rq->request_id : STR("");
+}
+
+static const struct task *check_twice_taken(const struct history_call *c)
+{
+	return c->rq->op == OP_TAKE ? c->ans->task : c->rq->claim_next ? c->ans->next : NULL;
+}
+
+/* Only calls that select a task: others name it. */
+static struct str name_by_token(const struct history_call *c)
+{
+	return call_accepted(c) && check_twice_taken(c) ? c->rq->new_token : STR("");
+}
+
+static struct chains chain_up(struct checking *x,
+			      struct str (*name_of)(const struct history_call *))
+{
+	size_t n = x->log->n_calls;
+	struct chains all = { .x = x, .next = arena_array(x->arena, size_t, n + 1) };
+
+	for (size_t i = 0; i < n; i++)
+		tally_add(&all.names, name_of(x->calls[i]));
+	all.first = arena_array(x->arena, size_t, all.names.n + 1);
+	for (size_t i = n; i-- > 0;) {
+		uint32_t name = tally_find(&all.names, name_of(x->calls[i]));
+
+		if (!name)
+			continue;
+		all.next[i + 1] = all.first[name];
+		all.first[name] = i + 1;
+	}
+	return all;
+}
+
+/* --- by request id ------------------------------------------------------------------------------- */
+
+static void check_ids(struct checking *x)
+{
+	struct chains all = chain_up(x, name_by_id);
+
+	for (uint32_t id = 1; id < all.names.n; id++)
+		for (size_t i = all.first[id]; i && all.next[i]; i = all.next[i]) {
+			const struct history_call *a = x->calls[i - 1],
+						  *b = x->calls[all.next[i] - 1];
+
+			/* of two calls at once, the one that was sent first may be the later one */
+			if (llabs(b->ans->now - a->ans->now) >= MODEL_KEPT)
+				continue;
+			check_add(x, CHECK_TWICE, a->rq->id,
+				  (const struct history_call *const[]){ a, b }, 2,
+				  "%.*s: a call with one request id was made twice",
+				  STRF(a->rq->id));
+		}
+	tally_free(&all.names);
+}
+
+/* --- by token ------------------------------------------------------------------------------------ */
+
+/* Was the task seen after the call? Within one ms their answers do not tell. */
+static bool seen_after(const struct history_call *c, int64_t now, const struct history_call *by)
+{
+	return now > c->ans->now ||
+	       (now == c->ans->now && (!by || by == c || by->sent > c->answered));
+}
+
+/* Violation: a token took another task while this task was held under it. */
+static void check_sight(struct chains *all, const struct task *t, int64_t now,
+			const struct history_call *by)
+{
+	uint32_t token = tally_find(&all->names, t->lock.token);
+
+	for (size_t i = all->first[token]; token && i; i = all->next[i]) {
+		const struct history_call *c = all->x->calls[i - 1];
+		struct str other = check_twice_taken(c)->id;
+
+		if (str_eq_nocase(other, t->id) || !t->lock.acquired_at ||
+		    c->ans->now <= t->lock.acquired_at || c->ans->now >= t->lock.expires_at ||
+		    !seen_after(c, now, by))
+			continue;
+		check_add(all->x, CHECK_TWICE, other, (const struct history_call *const[]){ c, by },
+			  by && by != c ? 2 : 1,
+			  "%.*s was taken under a token that held %.*s from %lld on", STRF(other),
+			  STRF(t->id), (long long)t->lock.acquired_at);
+		all->first[token] = 0; /* report each token once */
+		return;
+	}
+}
+
+static void check_tokens(struct checking *x)
+{
+	struct chains all = chain_up(x, name_by_token);
+	size_t n = x->first[x->tasks.n];
+
+	for (size_t i = 0; i < n; i++) {
+		const struct touch *t = &x->touches[i];
+
+		/* a repeat by request id shows the task as it was at the first call */
+		if (t->task && !(t->call->ans->repeated && t->call->rq->request_id.n))
+			check_sight(&all, t->task, t->call->ans->now, t->call);
+	}
+	for (size_t i = 0; i < x->log->n_ends; i++)
+		if (x->log->ends[i].task)
+			check_sight(&all, x->log->ends[i].task, x->log->ends[i].now, NULL);
+	tally_free(&all.names);
+}
+
+void check_twice(struct checking *x)
+{
+	check_ids(x);
+	if (!x->skewed)
+		check_tokens(x);
+}
+
+/* The queue is closed for certain to calls that were sent after `from` and answered before
+ * `until`. */
+struct closure {
+	const struct history_call *by;
+	struct str id;
+	int64_t from, until;
+	int64_t expires_at; /* store time */
+};
+
+static bool check_guard_happened(const struct history_call *c)
+{
+	return call_accepted(c) || call_unanswered(c);
+}
+
+static bool is_of(const struct history_call *c, struct str id)
+{
+	return str_eq_nocase(model_about(c->rq), id);
+}
+
+/* Could the call have reopened the queue? A cleanup ends a dead process's lock before its lease
+ * expires. */
+static bool check_guard_opens(const struct history_call *c, const struct closure *x)
+{
+	const struct request *rq = c->rq;
+
+	if (!check_guard_happened(c) || (!call_unanswered(c) && call_before(c, x->by)))
+		return false;
+	if (rq->op == OP_LOCK_CLEANUP)
+		return HAS(x->by->rq, pid);
+	if (rq->op == OP_LOCK_RELEASE)
+		return is_of(c, x->id) && str_eq(rq->token, x->by->rq->new_token);
+	return (rq->op == OP_LOCK_BREAK || rq->op == OP_EMERGENCY_OFF || rq->op == OP_RESUME) &&
+	       is_of(c, x->id);
+}
+
+static bool check_guard_closes(const struct history_call *c, struct closure *out)
+{
+	bool emergency = c->rq->op == OP_EMERGENCY_ON || c->rq->op == OP_PAUSE;
+
+	*out = (struct closure){ c, model_about(c->rq), c->answered, HISTORY_NEVER, INT64_MAX };
+	if (!call_accepted(c) || !model_is_guard(out->id))
+		return false;
+	if (!emergency && c->ans->lock)
+		out->expires_at = c->ans->lock->expires_at;
+	return emergency || (c->rq->op == OP_LOCK_ACQUIRE && c->ans->lock);
+}
+
+/* A lock of a task that was acquired after `at`. Not every history says when that was; a new lease shows it. */
+static bool check_guard_acquired(const struct task *t, const struct grant *lock, int64_t at)
+{
+	if (!t || !lock)
+		return false;
+	return (t->lock.acquired_at ? t->lock.acquired_at : lock->expires_at - lock->ttl) > at;
+}
+
+static bool past_pause(const struct closure *by, const struct history_call *c)
+{
+	const struct answer *ans = c->ans;
+	bool resumes = c->rq->op == OP_CLAIM && HAS(c->rq, fence);
+
+	if (ans->repeated || resumes || model_is_guard(c->rq->id) || c->rq->op == OP_HEARTBEAT)
+		return false;
+	return check_guard_acquired(ans->task, ans->lock, by->by->ans->now) ||
+	       check_guard_acquired(ans->next, ans->next_lock, by->by->ans->now);
+}
+
+static bool kept_out(const struct checking *x, const struct closure *by,
+		     const struct history_call *c)
+{
+	if (by->by->rq->op == OP_EMERGENCY_ON)
+		return model_guarded(c->rq);
+	if (by->by->rq->op == OP_PAUSE)
+		return past_pause(by, c);
+	return !x->skewed && c->ans->now < by->expires_at && !str_eq(c->agent, by->by->agent) &&
+	       model_bars(&x->log->head.policy, by->id, c->rq);
+}
+
+static void check_closure(struct checking *x, struct closure *by)
+{
+	for (size_t i = 0; i < x->log->n_calls; i++)
+		if (x->calls[i]->sent < by->until && check_guard_opens(x->calls[i], by))
+			by->until = x->calls[i]->sent;
+	for (size_t i = 0; i < x->log->n_calls && x->calls[i]->sent < by->until; i++) {
+		const struct history_call *c = x->calls[i];
+
+		if (c->sent <= by->from || c->answered >= by->until || !call_accepted(c) ||
+		    !kept_out(x, by, c))
+			continue;
+		check_add(x, CHECK_CLOSED, c->rq->id,
+			  (const struct history_call *const[]){ by->by, c }, 2,
+			  "%.*s kept others out, but %s succeeded", STRF(by->id),
+			  op_name(c->rq->op));
+		return;
+	}
+}
+
+void check_guards(struct checking *x)
+{
+	struct closure by;
+
+	for (size_t i = 0; i < x->log->n_calls; i++)
+		if (check_guard_closes(x->calls[i], &by))
+			check_closure(x, &by);
 }

@@ -1,4 +1,4 @@
-/* Checks the locks without a model: which agent got which fence, and which wrote under it. */
+/* Checks the locks without a model: which agent got which fence, and which one wrote under it. */
 #include <stdlib.h>
 
 #include "proof/check/checker_private.h"

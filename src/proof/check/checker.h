@@ -1,5 +1,5 @@
 /*
- * check: judges a recorded history. It decides and counts each kind of violation separately. It
+ * check: decides whether a recorded history breaks a promise. It counts each kind of violation separately. It
  * never guesses: the history of a correct store is always clean, even if agents were killed or
  * stopped, or calls got no answer. doc/proof/checker.md says how each kind is decided, and what the
  * checker cannot decide.

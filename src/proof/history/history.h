@@ -5,11 +5,12 @@
  *
  * Each process appends to its own part, with one write(2) for each line. So kill -9 tears at most
  * the last line, and leaves a call without an answer. history_merge() makes one file from the
- * parts. Times are CLOCK_MONOTONIC in ns: the same for all processes of a machine.
+ * parts. Times are CLOCK_MONOTONIC in ns, which all processes of a machine share.
  */
 #ifndef PROOF_HISTORY_HISTORY_H
 #define PROOF_HISTORY_HISTORY_H
 
+#include "base/arena.h"
 #include "core/answer.h"
 #include "core/request.h"
 
@@ -83,5 +84,17 @@ struct history_log {
 int history_load(struct history_log *out, const char *path, struct str *why);
 int history_parse(struct history_log *out, struct str bytes, struct str *why);
 void history_free(struct history_log *log);
+
+struct tally {
+	struct str *v; /* v[0] is unused */
+	uint32_t *slots;
+	uint32_t n, room;
+	bool fold;           /* ignore the case of ASCII letters */
+	struct arena *arena; /* owns the table; NULL: free it with tally_free() */
+};
+
+uint32_t tally_add(struct tally *t, struct str s);
+uint32_t tally_find(const struct tally *t, struct str s); /* 0: not found */
+void tally_free(struct tally *t);
 
 #endif

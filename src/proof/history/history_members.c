@@ -1,5 +1,4 @@
-#include "proof/history/history_members.h"
-
+/* The tables, and their generic writer and reader. Tokens leave this file only as marks, so a history can be published. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -8,6 +7,7 @@
 #include "base/secret.h"
 #include "base/text.h"
 #include "proof/history/history.h"
+#include "proof/history/history_members.h"
 
 #define ALWAYS true
 #define SOME false

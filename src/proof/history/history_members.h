@@ -11,7 +11,6 @@
 #include "core/answer.h"
 #include "core/request.h"
 #include "proof/history/history.h"
-#include "proof/history/tally.h"
 
 /* A token's mark tells it from other tokens and does not reveal it. */
 #define MARK_LEN 16

@@ -1,3 +1,5 @@
+/* Merges the processes' parts by time, with a heap of mapped files. It parses only the time and the call number of each line,
+ * so a history of any size merges in bounded memory. Each part must be in order, or the merge is refused. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

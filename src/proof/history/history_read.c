@@ -1,3 +1,5 @@
+/* Reads and checks a history. An unknown key, or an answer without its call, is an error with its line number; only a torn
+ * last line is ignored. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

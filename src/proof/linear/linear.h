@@ -1,6 +1,6 @@
 /*
- * linear: is there an order of these calls that the model agrees with? The search of Wing and Gong,
- * with Lowe's memory of tried pairs (set of calls done, state). It runs over the calls of one
+ * linear: is there an order of these calls that the model agrees with? This is the search of Wing and
+ * Gong, with Lowe's memory of tried pairs (set of calls done, state). It runs over the calls of one
  * family: tasks that are linked by parent or depends. See doc/proof/checker.md.
  */
 #ifndef PROOF_LINEAR_LINEAR_H

@@ -1,6 +1,6 @@
 /*
- * linear_part: declarations that the files of the search share. setup.c prepares the search,
- * moves.c lists the calls that may come next, path.c makes a step and undoes it, linear.c searches.
+ * linear_part: declarations that the files of the search share. linear.c prepares the search,
+ * linear_moves.c lists the calls that may come next, linear_moves.c makes a step and undoes it, linear.c searches.
  */
 #ifndef PROOF_LINEAR_LINEAR_PRIVATE_H
 #define PROOF_LINEAR_LINEAR_PRIVATE_H

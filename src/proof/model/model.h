@@ -1,6 +1,6 @@
 /*
  * model: the contract (doc/contract.md) implemented a second time, as a small state machine that
- * shares no policy with core. It is the oracle of the simulator and of the checker of recorded
+ * shares no policy with core. It is the oracle for the simulator and for the checker of recorded
  * histories. It decides on its own which calls are allowed, and ignores speed and storage: it
  * computes every count afresh and selects by linear search.
  *

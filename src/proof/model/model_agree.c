@@ -1,4 +1,5 @@
-/* Compares an answer with the model's. */
+/* Compares an answer with the model's. A value that a history may lack is compared only if it is there; in a partial world,
+ * tasks of other worlds are ignored. */
 #include <stdarg.h>
 #include <stdio.h>
 

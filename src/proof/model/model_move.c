@@ -1,4 +1,5 @@
-/* One task: its lock, and its changes of status. */
+/* One task's lock and status changes, as doc/contract.md states them. Each function checks first and changes the task only if
+ * the call is accepted. */
 #include "proof/model/model_private.h"
 
 /* --- locks --------------------------------------------------------------------------------------- */

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "proof/history/tally.h"
+#include "proof/history/history.h"
 #include "proof/model/model.h"
 
 /* A reason that the queue wrote by itself: every text agrees with it. */

@@ -1,4 +1,7 @@
 /* A call about one task, as doc/contract.md defines it. */
+#include <stdio.h>
+#include <stdlib.h>
+
 #include "proof/model/model_private.h"
 
 static bool may_go(const struct model_task *t, int64_t target)
@@ -166,5 +169,360 @@ enum result step_one_task(const struct step *s, uint32_t task)
 		return s->rq->explicit && !step_own(s, t) ? LOST_LOCK : SUCCESS;
 	default:
 		return step_move(s, t, s->rq->op);
+	}
+}
+
+/* --- fields -------------------------------------------------------------------------------------- */
+
+static void label_off(struct model_task *t, uint32_t label)
+{
+	int n = 0;
+
+	for (int i = 0; i < MODEL_LABELS; i++)
+		if (t->labels[i] != label)
+			t->labels[n++] = t->labels[i];
+	while (n < MODEL_LABELS)
+		t->labels[n++] = 0;
+}
+
+static void labels_on(const struct step *s, struct model_task *t, struct strs list)
+{
+	for (size_t k = 0; k < list.n; k++) {
+		uint32_t label = model_name(s->w, MODEL_TEXT, list.v[k]);
+		int i = 0;
+
+		while (i < MODEL_LABELS && t->labels[i] && t->labels[i] != label)
+			i++;
+		if (i == MODEL_LABELS)
+			abort(); /* beyond the model's limit */
+		t->labels[i] = label;
+	}
+}
+
+static void set_labels(const struct step *s, struct model_task *t)
+{
+	if (HAS(s->rq, labels))
+		memset(t->labels, 0, sizeof(t->labels));
+	labels_on(s, t, s->rq->labels);
+	labels_on(s, t, s->rq->add_labels);
+	for (size_t i = 0; i < s->rq->remove_labels.n; i++)
+		label_off(t, model_name(s->w, MODEL_TEXT, s->rq->remove_labels.v[i]));
+}
+
+void step_fields(const struct step *s, struct model_task *t)
+{
+	const struct request *rq = s->rq;
+
+	if (HAS(rq, title))
+		t->title = model_name(s->w, MODEL_TEXT, rq->title);
+	if (HAS(rq, type))
+		t->type = s->c->type;
+	if (HAS(rq, assignee))
+		t->assignee = s->c->assignee;
+	if (HAS(rq, class_rank))
+		t->class_rank = rq->class_rank;
+	if (HAS(rq, priority))
+		t->priority = rq->priority;
+	if (HAS(rq, due))
+		t->due = rq->due;
+	if (HAS(rq, not_before))
+		t->not_before = rq->not_before;
+	if (HAS(rq, delay))
+		t->not_before = rq->delay ? s->now + rq->delay : 0;
+	set_labels(s, t);
+}
+
+/* Would following depends and sub-tasks from `at` lead to `goal`? */
+static bool model_link_leads(const struct step *s, uint32_t at, uint32_t goal, char *seen)
+{
+	const struct model_task *t = model_task(s->m, at);
+
+	seen[at] = 1;
+	for (int i = 0; i < MODEL_DEPENDS && t->depends[i]; i++)
+		if (t->depends[i] == goal ||
+		    (!seen[t->depends[i]] && model_link_leads(s, t->depends[i], goal, seen)))
+			return true;
+	for (uint32_t i = 1; i < s->m->n_tasks; i++) {
+		const struct model_task *sub = model_task(s->m, i);
+
+		if (sub->status && sub->parent == at &&
+		    (i == goal || (!seen[i] && model_link_leads(s, i, goal, seen))))
+			return true;
+	}
+	return false;
+}
+
+static bool waits_for_itself(const struct step *s, uint32_t task)
+{
+	char *seen = calloc(s->m->n_tasks, 1);
+	bool cycle;
+
+	if (!seen)
+		abort();
+	cycle = model_link_leads(s, task, task, seen);
+	free(seen);
+	return cycle;
+}
+
+enum result step_parent(const struct step *s, uint32_t task)
+{
+	struct model_task *t = step_task(s, task);
+
+	t->parent = 0;
+	if (!s->c->parent)
+		return SUCCESS;
+	if (!step_there(s, s->c->parent))
+		return NOT_FOUND;
+	if (step_ended(step_task(s, s->c->parent)))
+		return MISCONFIGURED;
+	t->parent = s->c->parent;
+	return waits_for_itself(s, task) ? MISCONFIGURED : SUCCESS;
+}
+
+int step_depends_at(const struct model_task *t, uint32_t on)
+{
+	int i = 0;
+
+	while (i < MODEL_DEPENDS && t->depends[i] != on)
+		i++;
+	return i;
+}
+
+enum result step_add_depends(const struct step *s, uint32_t task, bool *more)
+{
+	struct model_task *t = step_task(s, task);
+
+	for (size_t k = 0; k < s->rq->depends.n; k++) {
+		uint32_t on = s->c->depends[k];
+
+		if (step_depends_at(t, on) < MODEL_DEPENDS)
+			continue;
+		if (!step_there(s, on))
+			return NOT_FOUND;
+		if (step_depends_at(t, 0) == MODEL_DEPENDS)
+			abort(); /* beyond the model's limit */
+		t->depends[step_depends_at(t, 0)] = on;
+		if (waits_for_itself(s, task))
+			return MISCONFIGURED;
+		*more = true;
+	}
+	return SUCCESS;
+}
+
+void step_depend_off(struct model_task *t, uint32_t on)
+{
+	int i = step_depends_at(t, on);
+
+	for (; i < MODEL_DEPENDS - 1; i++)
+		t->depends[i] = t->depends[i + 1];
+	if (i < MODEL_DEPENDS)
+		t->depends[i] = 0;
+}
+
+enum result step_remove_depends(const struct step *s, uint32_t task, bool *more)
+{
+	struct model_task *t = step_task(s, task);
+
+	for (size_t k = 0; k < s->rq->depends.n; k++) {
+		uint32_t on = s->c->depends[k];
+
+		if (!step_there(s, on) || step_depends_at(t, on) == MODEL_DEPENDS)
+			return NOT_FOUND;
+		step_depend_off(t, on);
+		*more = true;
+	}
+	return SUCCESS;
+}
+
+/* Initializes a task. A removed task's fence continues under the same id. */
+static void begin_task(const struct step *s, uint32_t task, struct str spelled)
+{
+	struct model_task *t = step_task(s, task);
+
+	*t = (struct model_task){ .status = READY,
+				  .class_rank = STANDARD,
+				  .priority = PRIORITY_DEFAULT,
+				  .fence = t->fence,
+				  .version = 1,
+				  .created_at = s->now,
+				  .updated_at = s->now,
+				  .title = model_name(s->w, MODEL_TEXT, spelled),
+				  .spelled = model_name(s->w, MODEL_TEXT, spelled) };
+	step_fields(s, t);
+}
+
+/* In a queue that is a folder of lock files, a claim creates the task that it names. */
+bool step_made_by_claim(const struct step *s)
+{
+	if (!s->w->policy.claim_creates || s->rq->op != OP_CLAIM || HAS(s->rq, fence) ||
+	    HAS(s->rq, if_version))
+		return false;
+	begin_task(s, s->c->id, s->rq->id);
+	return true;
+}
+
+static void model_make_run(const struct step *s, uint32_t task, struct str spelled)
+{
+	struct model_task *t = step_task(s, task);
+	struct model_task before = *t;
+	bool more = false;
+
+	begin_task(s, task, spelled);
+	if (HAS(s->rq, status))
+		t->status = s->rq->status;
+	s->want->code = s->c->parent ? step_parent(s, task) : SUCCESS;
+	if (s->want->code == SUCCESS)
+		s->want->code = step_add_depends(s, task, &more);
+	if (s->want->code != SUCCESS) {
+		*t = before;
+		return;
+	}
+	step_settle(s, task);
+	step_show(s, task);
+}
+
+/* Creates a task with an id of the queue's own, spelled with a lower-case t. */
+static void make_any(const struct step *s)
+{
+	uint32_t task = s->choice.took;
+	int64_t counter = s->m->counter;
+	char made[ID_MAX + 1];
+	struct str id;
+
+	if (s->w->whole)
+		task = model_name(s->w, MODEL_TASK,
+				  model_next_id(s->w, s->m, &counter, s->w->arena));
+	if (!task) {
+		s->want->elsewhere = 1;
+		return;
+	}
+	if (step_there(s, task)) {
+		s->want->code = -1;
+		return;
+	}
+	id = model_text(s->w, MODEL_TASK, task);
+	snprintf(made, sizeof(made), "t%.*s", (int)id.n - 1, id.p + 1);
+	model_make_run(s, task, str_c(made));
+	if (s->want->code == SUCCESS)
+		s->m->counter = counter;
+}
+
+void step_create(const struct step *s)
+{
+	if (HAS(s->rq, status) && s->rq->status != READY && s->rq->status != BACKLOG) {
+		s->want->code = USAGE;
+	} else if (!HAS(s->rq, id)) {
+		make_any(s);
+	} else if (step_there(s, s->c->id)) {
+		s->want->code = s->rq->if_absent ? SUCCESS : CONFLICT;
+		s->want->existed = s->rq->if_absent != 0;
+		step_show(s, s->c->id);
+	} else {
+		model_make_run(s, s->c->id, s->rq->id);
+	}
+}
+
+static enum result may_remove(const struct step *s, uint32_t task)
+{
+	const struct model_task *t = step_task(s, task);
+
+	if (step_wrong_version(s, t))
+		return CONFLICT;
+	if (step_in_the_way(s, t) != SUCCESS)
+		return step_in_the_way(s, t);
+	if (s->rq->force)
+		return step_overrides(s, t) && !s->rq->reason.n ? USAGE : SUCCESS;
+	for (uint32_t i = 1; i < s->m->n_tasks; i++) {
+		const struct model_task *o = model_task(s->m, i);
+
+		if (o->status && (o->parent == task || step_depends_at(o, task) < MODEL_DEPENDS))
+			return MISCONFIGURED;
+	}
+	return SUCCESS;
+}
+
+/* Removes t's links to a task that is gone. If t waited for that task, it goes to Needs Help. */
+static void cut_off(const struct step *s, struct model_task *t, uint32_t gone)
+{
+	bool depended = step_depends_at(t, gone) < MODEL_DEPENDS;
+	bool open = step_task(s, gone)->status != DONE;
+
+	if (!t->status || (!depended && t->parent != gone))
+		return;
+	if (depended)
+		step_depend_off(t, gone);
+	else
+		t->parent = 0;
+	if (depended && open && (t->status == READY || t->status == BACKLOG)) {
+		t->status = NEEDS_HELP;
+		t->reason = MODEL_SOME_TEXT;
+	}
+	step_changed(s, t);
+}
+
+void step_drop(const struct step *s)
+{
+	struct model_task *t = step_task(s, s->c->id);
+
+	if (!step_there(s, s->c->id)) {
+		s->want->code = NOT_FOUND;
+		return;
+	}
+	s->want->code = may_remove(s, s->c->id);
+	step_show(s, s->c->id);
+	if (s->want->code != SUCCESS)
+		return;
+	s->want->overrode = step_overrides(s, t);
+	for (uint32_t i = 1; i < s->m->n_tasks; i++)
+		cut_off(s, model_task(s->m, i), s->c->id);
+	*t = (struct model_task){ .fence = t->fence };
+}
+
+void step_cleanup(const struct step *s)
+{
+	for (uint32_t i = 1; i < s->m->n_tasks; i++) {
+		struct model_task *t = model_task(s->m, i);
+
+		if (!t->status || !step_ran_out(s, t) ||
+		    s->now - t->lock.expires_at < s->rq->older_than)
+			continue;
+		s->want->touched++;
+		if (t->status == IN_PROGRESS && step_abandon(s, t))
+			continue;
+		step_unlock(s, t);
+		t->free_at = s->now;
+		step_changed(s, t);
+	}
+	step_cleanup_guards(s);
+}
+
+/* A locked task belongs to its holder and stays. So does a task that is too young or archived
+ * already. */
+static void put_away(const struct step *s, struct model_task *t)
+{
+	int64_t since = t->done_at ? t->done_at : t->updated_at;
+
+	if (!step_over(t) || t->archived_at || t->lock.holder || s->now - since < s->rq->older_than)
+		return;
+	t->archived_at = s->now;
+	t->version++;
+	s->want->touched++;
+}
+
+void step_archive(const struct step *s)
+{
+	if (!HAS(s->rq, id)) {
+		for (uint32_t i = 1; i < s->m->n_tasks; i++)
+			put_away(s, model_task(s->m, i));
+	} else if (!step_there(s, s->c->id)) {
+		s->want->code = NOT_FOUND;
+	} else if (step_wrong_version(s, step_task(s, s->c->id))) {
+		s->want->code = CONFLICT;
+		step_show(s, s->c->id);
+	} else if (!step_over(step_task(s, s->c->id))) {
+		s->want->code = MISCONFIGURED;
+		step_show(s, s->c->id);
+	} else {
+		put_away(s, step_task(s, s->c->id));
 	}
 }

@@ -1,5 +1,5 @@
-#include "proof/torture/agent.h"
-
+/* One agent's process. It puts each change on the board before it sends it, so that its successor can repeat the call if the
+ * process is killed, and it learns only from answers. */
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
@@ -7,7 +7,7 @@
 #include "base/os.h"
 #include "format/request_form.h"
 #include "proof/history/history.h"
-#include "proof/torture/scratch.h"
+#include "proof/torture/torture_private.h"
 
 #define REST_MS 50 /* longest pause after a failure */
 

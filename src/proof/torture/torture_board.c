@@ -1,6 +1,8 @@
-#include "proof/torture/board.h"
-
+/* The shared memory. Agents may die at any instruction, so counters and grants are atomic; only the meetings between rounds use
+ * a lock. */
 #include <sys/mman.h>
+
+#include "proof/torture/torture_private.h"
 
 static void meeting_make(struct meeting *m)
 {

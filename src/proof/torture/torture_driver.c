@@ -1,18 +1,16 @@
-#include "proof/torture/driver.h"
-
+/* Runs the agents and disturbs them: kills, stops, skewed clocks. The driver has no store handle open while it forks, and it
+ * keeps the lock that protects the store's clock alive until all agents have ended. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/backoff.h"
 #include "base/fs.h"
 #include "base/os.h"
-#include "base/backoff.h"
 #include "proof/history/history.h"
-#include "proof/torture/agent.h"
-#include "proof/torture/crew.h"
-#include "proof/torture/scratch.h"
+#include "proof/torture/torture_private.h"
 
 #define LAST_CALL_MS 10000 /* beyond the store's timeout, for agents to finish their last call */
 #define DAY_MS 86400000

@@ -1,5 +1,5 @@
-#include "proof/torture/torture_load.h"
-
+/* The load test. Each process owns its part of the shared memory, and the queue is compared with the acknowledged calls at the
+ * end, so a lost change shows even if every call succeeded. */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "base/os.h"
-#include "proof/torture/crew.h"
-#include "proof/torture/scratch.h"
+#include "proof/torture/torture_load.h"
+#include "proof/torture/torture_private.h"
 
 #define REPEATS 3
 

@@ -1,10 +1,9 @@
 /*
- * Chooses an agent's next call. Usually it makes sense: the agent goes on with a task it holds,
- * looks for work, or moves a task that waits. Sometimes it does not: it has a stale token, or
- * another agent's name.
+ * Chooses an agent's next call. Usually the call makes sense: the agent continues with a task that it
+ * holds, asks for work, or moves a task that waits. Sometimes the call is wrong on purpose: it has a
+ * stale token, or another agent's name.
  */
-#include "proof/torture/agent.h"
-#include "proof/torture/scratch.h"
+#include "proof/torture/torture_private.h"
 
 #define FAMILY 4 /* tasks that may be linked with each other */
 #define HOT 60   /* number of calls for which one task stays hot */

@@ -1,15 +1,19 @@
-#include "proof/torture/torture.h"
-
+/* One run from start to report: makes the queue, runs the agents, removes the queue, merges the parts and checks the history.
+ * Whatever fails, the queue is removed first, and the history is kept if it shows a violation. */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/fs.h"
-#include "proof/history/history.h"
-#include "proof/torture/driver.h"
-#include "proof/torture/scratch.h"
+#include "base/os.h"
 #include "proof/check/checker.h"
+#include "proof/history/history.h"
+#include "proof/torture/torture.h"
+#include "proof/torture/torture_private.h"
 
 #define EXCERPT_MAX (256 * 1024)
 
@@ -252,4 +256,179 @@ enum result torture_remove(const struct torture_plan *plan, struct str queue, st
 			arena_printf(a, "'%.*s' is not a scratch queue of a torture", STRF(queue)),
 			STR("its name begins with " QUEUE_SCRATCH));
 	return scratch_remove(plan, queue, ans, a);
+}
+
+#define LONG_LEASE 60000
+#define SHORT_LEASE 500
+
+/* --- drain ---------------------------------------------------------------------------------------- */
+
+/* If agents get killed, leases must be short enough for others to take over. */
+static int64_t torture_race_lease(const struct torture_plan *p)
+{
+	int64_t least = scratch_policy(p).lease_min;
+
+	if (!p->kills && !p->stops)
+		return LONG_LEASE;
+	return least > SHORT_LEASE ? least : SHORT_LEASE;
+}
+
+static void torture_race_rest(int64_t ms)
+{
+	struct timespec t = { 0, (ms < 20 ? ms : 20) * 1000000 };
+
+	nanosleep(&t, NULL);
+}
+
+/* false: no task is left, and none will become eligible */
+static bool torture_race_take(struct agent *ag)
+{
+	struct request rq = agent_request(ag, OP_TAKE, -1);
+	struct answer ans;
+
+	GIVE(&rq, new_token, token_make(&ag->arena));
+	GIVE(&rq, ttl, torture_race_lease(ag->plan));
+	agent_insist(ag, &rq, &ans);
+	if (ans.code == NO_TASKS && ans.wait_ms)
+		torture_race_rest(ans.wait_ms);
+	return ans.code == SUCCESS || ans.wait_ms;
+}
+
+/* Every second agent claims its next task in the same call. */
+static void torture_race_finish(struct agent *ag, struct hold *h)
+{
+	struct request rq = agent_request(ag, OP_DONE, h->task);
+	struct answer ans;
+
+	GIVE(&rq, token, arena_str(&ag->arena, str_c(h->token)));
+	if (ag->me % 2) {
+		GIVE(&rq, claim_next, 1);
+		GIVE(&rq, new_token, token_make(&ag->arena));
+		GIVE(&rq, ttl, torture_race_lease(ag->plan));
+	}
+	agent_insist(ag, &rq, &ans);
+	h->over = true;
+}
+
+/* Repeats the call of the agent's killed predecessor that got no answer. */
+static void take_over(struct agent *ag)
+{
+	struct request rq;
+	struct answer ans;
+
+	if (ag->mind->pending && agent_recall(ag, &rq))
+		agent_insist(ag, &rq, &ans);
+	arena_free(&ag->arena);
+}
+
+void race_drain(struct agent *ag)
+{
+	bool more = true;
+
+	take_over(ag);
+
+	while (more && !ag->board->stop) {
+		struct hold *h = agent_hold(ag);
+
+		if (h)
+			torture_race_finish(ag, h);
+		else
+			more = torture_race_take(ag);
+		arena_free(&ag->arena);
+	}
+}
+
+/* --- claims --------------------------------------------------------------------------------------- */
+
+/* Only the winner can release the lock, and it does so only after all others have lost. */
+static void torture_race_play(struct agent *ag, int round)
+{
+	struct request rq = agent_request(ag, OP_CLAIM, 0);
+	struct answer ans;
+	bool won;
+
+	GIVE(&rq, new_token, token_make(&ag->arena));
+	GIVE(&rq, ttl, LONG_LEASE);
+	agent_insist(ag, &rq, &ans);
+	won = ans.code == SUCCESS;
+	ag->board->winners[round] += won;
+	board_meet(ag->board, &ag->board->end);
+	if (!won)
+		return;
+	rq = agent_request(ag, OP_RELEASE, 0);
+	GIVE(&rq, token, ans.lock->token);
+	agent_insist(ag, &rq, &ans);
+}
+
+void race_claims(struct agent *ag)
+{
+	for (int64_t round = 0; round < ag->plan->rounds; round++) {
+		board_meet(ag->board, &ag->board->start);
+		torture_race_play(ag, (int)round);
+		arena_free(&ag->arena);
+	}
+}
+
+#define TICK_MS 4
+
+static const int caught[] = { SIGINT, SIGTERM, SIGHUP };
+#define CAUGHT (sizeof(caught) / sizeof(caught[0]))
+
+static struct sigaction before[CAUGHT];
+static volatile sig_atomic_t interrupted;
+
+static void on_signal(int sig)
+{
+	(void)sig;
+	interrupted = 1;
+}
+
+void crew_catch(void)
+{
+	struct sigaction catch = { .sa_handler = on_signal };
+
+	interrupted = 0;
+	for (size_t i = 0; i < CAUGHT; i++)
+		sigaction(caught[i], &catch, &before[i]);
+}
+
+void crew_release(void)
+{
+	for (size_t i = 0; i < CAUGHT; i++)
+		sigaction(caught[i], &before[i], NULL);
+}
+
+bool crew_interrupted(void)
+{
+	return interrupted;
+}
+
+pid_t crew_start(int (*live)(void *ctx, int who), void *ctx, int who)
+{
+	pid_t driver = getpid(), pid;
+
+	fflush(NULL);
+	pid = fork();
+	if (pid == 0) {
+		for (size_t i = 0; i < CAUGHT; i++)
+			signal(caught[i], SIG_IGN);
+		os_end_with(driver);
+		_exit(live(ctx, who));
+	}
+	return pid < 0 ? -errno : pid;
+}
+
+bool crew_ended(pid_t *pid, int *status)
+{
+	if (*pid <= 0 || waitpid(*pid, status, WNOHANG) != *pid)
+		return false;
+	*pid = 0;
+	return true;
+}
+
+void crew_pause(void)
+{
+	const struct timespec tick = { 0, TICK_MS * 1000000 };
+
+	nanosleep(&tick, NULL);
 }

@@ -1,6 +1,7 @@
-#include "proof/torture/scratch.h"
-
+/* Creates, reads and removes the scratch queue. A lock on the task "keeper" holds the store's clock, and shows whether the run
+ * that made the queue is still active. */
 #include "base/os.h"
+#include "proof/torture/torture_private.h"
 #include "queue/remote_queue.h"
 
 #define BATCH 100
