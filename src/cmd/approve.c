@@ -1,3 +1,7 @@
+/*
+ * pawl approve: accepts the work on a task (Review to Done). The queue decides; this file only
+ * declares the call. A reviewer needs no lock.
+ */
 #include "cmd/command.h"
 
 static const struct param params[] = { PARAM_ID("task in Review"),

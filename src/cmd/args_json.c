@@ -1,3 +1,8 @@
+/*
+ * Every value goes through param_set(), so JSON callers get the same checks as the command line.
+ * args_json_offered() keeps P_TERMINAL parameters from models and P_HERE parameters from callers on other
+ * machines.
+ */
 #include "cmd/args_json.h"
 
 #include <math.h>

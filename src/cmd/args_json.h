@@ -1,8 +1,8 @@
 /*
- * args_json: reads the arguments of a command from a JSON object, for faces whose callers speak JSON. The name
- * of a parameter is in lower case, with '_' for '-'. A number may be a text; durations are in seconds; true
- * sets a flag. A list repeats its parameter, and an empty list clears the field if the field can be cleared.
- * null counts as not given.
+ * args_json: reads a command's arguments from a JSON object, for faces whose callers speak JSON. A
+ * parameter's name is in lower case, with '_' for '-'. A number may be a text; durations are in
+ * seconds; true sets a flag. A list repeats its parameter, and an empty list clears the field if
+ * the field can be cleared. null counts as not given.
  */
 #ifndef CMD_ARGS_JSON_H
 #define CMD_ARGS_JSON_H

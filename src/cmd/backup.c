@@ -1,4 +1,8 @@
-#include "cmd/data.h"
+/*
+ * pawl backup: saves the whole queue in one file. Without --force it replaces only an earlier
+ * backup (backup_check()), never another file.
+ */
+#include "cmd/cmd.h"
 
 struct backup_args {
 	struct args args;
@@ -12,6 +16,27 @@ static const struct param params[] = {
 	LOCAL(backup, force, "force", P_FLAG, .letter = 'f',
 	      .help = "replace a link, or a file that is not a backup"),
 	{ 0 }
+};
+
+static enum result backup_run(struct session *s, struct args *args, struct reply *out);
+static void backup_show(const struct reply *r, struct view *v);
+
+const struct command cmd_backup = {
+	.name = "backup",
+	.group = "data",
+	.summary = "save the whole queue in one file",
+	.detail =
+		"The file holds the tasks with their locks and fences, the counter of ids and the whole log. It is a "
+		"snapshot with a checksum. Other agents do not wait while pawl makes it. Tokens are in it only as hashes. "
+		"An earlier backup is replaced; any other file needs --force.",
+	.example = "pawl backup\n"
+		   "pawl backup /srv/backups/today.pawl",
+	.see = "restore, migrate, export",
+	.params = params,
+	.args_size = sizeof(struct backup_args),
+	.fails = FAILS(CONFLICT),
+	.run = backup_run,
+	.show = backup_show,
 };
 
 static enum result backup_run(struct session *s, struct args *args, struct reply *out)
@@ -55,21 +80,3 @@ static void backup_show(const struct reply *r, struct view *v)
 	view_data(v, BOLD, json_get(o, "file"));
 	view_text(v, PLAIN, "\n");
 }
-
-const struct command cmd_backup = {
-	.name = "backup",
-	.group = "data",
-	.summary = "save the whole queue in one file",
-	.detail =
-		"The file holds the tasks with their locks and fences, the counter of ids and the whole log. It is a "
-		"snapshot with a checksum. Other agents do not wait while pawl makes it. Tokens are in it only as hashes. "
-		"An earlier backup is replaced; any other file needs --force.",
-	.example = "pawl backup\n"
-		   "pawl backup /srv/backups/today.pawl",
-	.see = "restore, migrate, export",
-	.params = params,
-	.args_size = sizeof(struct backup_args),
-	.fails = FAILS(CONFLICT),
-	.run = backup_run,
-	.show = backup_show,
-};

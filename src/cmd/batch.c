@@ -1,3 +1,8 @@
+/*
+ * pawl batch add, update and remove: changes many tasks in one commit. If one item is refused,
+ * nothing changes. With --keep-going each item is a commit of its own, and the answer lists them
+ * all.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -5,13 +10,7 @@
 
 #include "base/text.h"
 #include "cmd/args_json.h"
-#include "cmd/data.h"
-#include "cmd/fields.h"
-
-#define ITEMS_MAX 10000
-/* A server has other callers: a batch must not keep them waiting for long. */
-#define SERVED_MAX 1000
-#define SERVED_EACH_MAX 100 /* commits, one after the other */
+#include "cmd/cmd.h"
 
 /* The words are titles or ids; the file holds more of them. */
 struct batch_args {
@@ -68,6 +67,73 @@ static const struct param remove_params[] = {
 	PARAM_REASON(0, "reason, for the log"),
 	{ 0 }
 };
+
+#define DETAIL(item)                                                                            \
+	"The items are arguments, or lines of a file or of standard input (-). A line is " item \
+	", or a JSON "                                                                          \
+	"object with the options of `pawl "
+#define DETAIL_END                                                                                                    \
+	"`. pawl commits all items at once, or none. With --keep-going it commits each item by itself, and the exit " \
+	"code is that of the first item that failed."
+
+static enum result run_add(struct session *s, struct args *a, struct reply *out);
+static enum result run_update(struct session *s, struct args *a, struct reply *out);
+static enum result run_remove(struct session *s, struct args *a, struct reply *out);
+
+const struct command cmd_batch_add = {
+	.name = "batch add",
+	.group = "data",
+	.summary = "create several tasks at once",
+	.detail = DETAIL(
+		"a title") "create" DETAIL_END
+			   " pawl prints the id of each new task; with -q it prints only the ids, one per line.",
+	.example = "pawl batch add \"Fix the parser\" \"Write the docs\" --label docs\n"
+		   "pawl batch add --file titles.txt --priority high",
+	.see = "create, import, batch update",
+	.params = add_params,
+	.args_size = sizeof(struct batch_args),
+	.flags = C_WRITE | C_REPORT,
+	.fails = FAILS(CONFLICT, NOT_FOUND),
+	.run = run_add,
+	.show = data_show_items,
+};
+
+const struct command cmd_batch_update = {
+	.name = "batch update",
+	.group = "data",
+	.summary = "change several tasks at once",
+	.detail = DETAIL("an id") "update" DETAIL_END,
+	.example = "pawl batch update t1 t2 t3 --priority high --add-label urgent\n"
+		   "pawl batch update --file changes.jsonl",
+	.see = "update, batch add, list",
+	.params = update_params,
+	.args_size = sizeof(struct batch_args),
+	.flags = C_WRITE | C_IDEMPOTENT | C_DESTRUCTIVE | C_REPORT,
+	.fails = FAILS(CONFLICT, NOT_FOUND),
+	.run = run_update,
+	.show = data_show_items,
+};
+
+const struct command cmd_batch_remove = {
+	.name = "batch remove",
+	.group = "data",
+	.summary = "remove several tasks at once",
+	.detail = DETAIL("an id") "remove" DETAIL_END,
+	.example = "pawl batch remove t1 t2 t3\n"
+		   "pawl batch remove --file ids.txt --keep-going",
+	.see = "remove, clear, archive",
+	.params = remove_params,
+	.args_size = sizeof(struct batch_args),
+	.flags = C_WRITE | C_DESTRUCTIVE | C_REPORT,
+	.fails = FAILS(NOT_FOUND),
+	.run = run_remove,
+	.show = data_show_items,
+};
+
+#define ITEMS_MAX 10000
+/* A server has other callers: a batch must not keep them waiting for long. */
+#define SERVED_MAX 1000
+#define SERVED_EACH_MAX 100 /* commits, one after the other */
 
 struct batch {
 	struct session *s;
@@ -291,61 +357,3 @@ static enum result run_remove(struct session *s, struct args *a, struct reply *o
 {
 	return batch_run_each(s, a, &cmd_remove, out);
 }
-
-#define DETAIL(item)                                                                            \
-	"The items are arguments, or lines of a file or of standard input (-). A line is " item \
-	", or a JSON "                                                                          \
-	"object with the options of `pawl "
-#define DETAIL_END                                                                                                    \
-	"`. pawl commits all items at once, or none. With --keep-going it commits each item by itself, and the exit " \
-	"code is that of the first item that failed."
-
-const struct command cmd_batch_add = {
-	.name = "batch add",
-	.group = "data",
-	.summary = "create several tasks at once",
-	.detail = DETAIL(
-		"a title") "create" DETAIL_END
-			   " pawl prints the id of each new task; with -q it prints only the ids, one per line.",
-	.example = "pawl batch add \"Fix the parser\" \"Write the docs\" --label docs\n"
-		   "pawl batch add --file titles.txt --priority high",
-	.see = "create, import, batch update",
-	.params = add_params,
-	.args_size = sizeof(struct batch_args),
-	.flags = C_WRITE | C_REPORT,
-	.fails = FAILS(CONFLICT, NOT_FOUND),
-	.run = run_add,
-	.show = data_show_items,
-};
-
-const struct command cmd_batch_update = {
-	.name = "batch update",
-	.group = "data",
-	.summary = "change several tasks at once",
-	.detail = DETAIL("an id") "update" DETAIL_END,
-	.example = "pawl batch update t1 t2 t3 --priority high --add-label urgent\n"
-		   "pawl batch update --file changes.jsonl",
-	.see = "update, batch add, list",
-	.params = update_params,
-	.args_size = sizeof(struct batch_args),
-	.flags = C_WRITE | C_IDEMPOTENT | C_DESTRUCTIVE | C_REPORT,
-	.fails = FAILS(CONFLICT, NOT_FOUND),
-	.run = run_update,
-	.show = data_show_items,
-};
-
-const struct command cmd_batch_remove = {
-	.name = "batch remove",
-	.group = "data",
-	.summary = "remove several tasks at once",
-	.detail = DETAIL("an id") "remove" DETAIL_END,
-	.example = "pawl batch remove t1 t2 t3\n"
-		   "pawl batch remove --file ids.txt --keep-going",
-	.see = "remove, clear, archive",
-	.params = remove_params,
-	.args_size = sizeof(struct batch_args),
-	.flags = C_WRITE | C_DESTRUCTIVE | C_REPORT,
-	.fails = FAILS(NOT_FOUND),
-	.run = run_remove,
-	.show = data_show_items,
-};

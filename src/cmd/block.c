@@ -1,3 +1,7 @@
+/*
+ * pawl block: reports an obstacle (In Progress to Blocked). The holder must name the action that a
+ * person has to take.
+ */
 #include "cmd/command.h"
 
 static const struct param params[] = { PARAM_ID("task that you hold"),

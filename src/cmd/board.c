@@ -1,9 +1,12 @@
-#include "cmd/board.h"
+/*
+ * pawl board: loads the module that shows the board in a terminal, or serves or exports the web
+ * board. board_ops.board_cmd_run() expects an open queue.
+ */
+#include "cmd/cmd_modules.h"
 
 #include <unistd.h>
 
 #include "base/module.h"
-#include "cmd/serve.h"
 
 static const struct param params[] = {
 	LOCAL(board_command, web, "web", P_FLAG,
@@ -11,6 +14,31 @@ static const struct param params[] = {
 	LOCAL(board_command, export, "export", P_TEXT, .flags = P_FILLED, .value = "FILE",
 	      .help = "write the board as it is now to one HTML file; - is standard output"),
 	{ 0 }
+};
+
+static enum result board_cmd_run(struct session *s, struct args *a, struct reply *out);
+
+const struct command cmd_board = {
+	.name = "board",
+	.group = "look",
+	.summary = "show the queue as a board in a terminal or browser, and steer it",
+	.detail =
+		"Each status is a column of cards. The board follows the queue: it shows a change of any agent at once. Arrows or "
+		"hjkl move, Enter shows a task, / searches, ? lists all keys, q leaves. Each change asks first, shows the "
+		"`pawl` command that does the same, and is refused if the task changed since the board showed it. The board "
+		"reads one page of each column, so it starts fast on a large queue. doc/board.md describes it. "
+		"--web serves the web board of `pawl serve` on a free port of this machine, prints its address with a token "
+		"that is valid until Ctrl-C, and opens the browser if there is one. "
+		"--export writes a page with all tasks that needs no server and changes nothing.",
+	.example = "pawl board\n"
+		   "pawl board --no-color\n"
+		   "pawl board --web\n"
+		   "pawl board --export board.html",
+	.see = "status, list, show, next, serve",
+	.params = params,
+	.args_size = sizeof(struct board_command_args),
+	.flags = C_WRITE | C_SHELL,
+	.run = board_cmd_run,
 };
 
 static const struct board_ops *board_cmd_load(struct answer *ans, struct arena *a)
@@ -70,26 +98,3 @@ static enum result board_cmd_run(struct session *s, struct args *a, struct reply
 		return run_answer(&ans, out);
 	return board->run(s, out);
 }
-
-const struct command cmd_board = {
-	.name = "board",
-	.group = "look",
-	.summary = "show the queue as a board in a terminal or browser, and steer it",
-	.detail =
-		"Each status is a column of cards. The board follows the queue: it shows a change of any agent at once. Arrows or "
-		"hjkl move, Enter shows a task, / searches, ? lists all keys, q leaves. Each change asks first, shows the "
-		"`pawl` command that does the same, and is refused if the task changed since the board showed it. The board "
-		"reads one page of each column, so it starts fast on a large queue. doc/board.md describes it. "
-		"--web serves the web board of `pawl serve` on a free port of this machine, prints its address with a token "
-		"that is valid until Ctrl-C, and opens the browser if there is one. "
-		"--export writes a page with all tasks that needs no server and changes nothing.",
-	.example = "pawl board\n"
-		   "pawl board --no-color\n"
-		   "pawl board --web\n"
-		   "pawl board --export board.html",
-	.see = "status, list, show, next, serve",
-	.params = params,
-	.args_size = sizeof(struct board_command_args),
-	.flags = C_WRITE | C_SHELL,
-	.run = board_cmd_run,
-};

@@ -1,3 +1,7 @@
+/*
+ * pawl cancel: ends a task that will not be done (any status but Done). A task that another agent
+ * holds needs --force, and the log records the override.
+ */
 #include "cmd/command.h"
 
 static const struct param params[] = {

@@ -1,3 +1,7 @@
+/*
+ * pawl claim: takes the task with this id. ask_for_pid() adds the start time of the process to its
+ * pid, so that a later process with the same pid is not taken for it.
+ */
 #include "base/os.h"
 #include "cmd/command.h"
 #include "core/lease.h"
@@ -14,25 +18,6 @@ static const struct param params[] = {
 	PARAM_WRITE_STATUS,
 	{ 0 }
 };
-
-enum result ask_for_pid(struct session *s, struct args *a, struct reply *out)
-{
-	if (HAS(&a->rq, pid) && !HAS(&a->rq, pid_start)) {
-		int64_t start = os_process_start(a->rq.pid);
-
-		if (!start)
-			return run_fail(
-				USAGE,
-				arena_printf(s->arena,
-					     "--pid: process %lld does not exist on this machine",
-					     (long long)a->rq.pid),
-				STR("give the pid of a process that lives as long as the work"),
-				out);
-		GIVE(&a->rq, pid_start, start);
-		GIVE(&a->rq, boot_id, proc_here(s->arena));
-	}
-	return SUCCESS;
-}
 
 const struct command cmd_claim = {
 	.name = "claim",
@@ -58,3 +43,22 @@ const struct command cmd_claim = {
 	.ask = ask_for_pid,
 	.show = show_grant,
 };
+
+enum result ask_for_pid(struct session *s, struct args *a, struct reply *out)
+{
+	if (HAS(&a->rq, pid) && !HAS(&a->rq, pid_start)) {
+		int64_t start = os_process_start(a->rq.pid);
+
+		if (!start)
+			return run_fail(
+				USAGE,
+				arena_printf(s->arena,
+					     "--pid: process %lld does not exist on this machine",
+					     (long long)a->rq.pid),
+				STR("give the pid of a process that lives as long as the work"),
+				out);
+		GIVE(&a->rq, pid_start, start);
+		GIVE(&a->rq, boot_id, proc_here(s->arena));
+	}
+	return SUCCESS;
+}

@@ -1,4 +1,8 @@
-#include "cmd/data.h"
+/*
+ * pawl clear: removes all tasks. Without --yes or --force a person must agree first. Saved tokens
+ * are deleted only after the commit.
+ */
+#include "cmd/cmd.h"
 #include "queue/transfer.h"
 
 struct clear_args {
@@ -11,6 +15,26 @@ static const struct param params[] = {
 	LOCAL(clear, force, "force", P_FLAG, .letter = 'f',
 	      .help = "remove the tasks without asking, held tasks included"),
 	{ 0 }
+};
+
+static enum result clear_run(struct session *s, struct args *args, struct reply *out);
+static void clear_show(const struct reply *r, struct view *v);
+
+const struct command cmd_clear = {
+	.name = "clear",
+	.group = "data",
+	.summary = "remove all tasks",
+	.detail =
+		"pawl asks first, unless you give --yes. If an agent holds one of the tasks, nothing is removed (40) "
+		"without --force. The log and the fences stay: a new task with an old id continues its fence.",
+	.example = "pawl backup\n"
+		   "pawl clear --yes",
+	.see = "backup, remove, archive",
+	.params = params,
+	.args_size = sizeof(struct clear_args),
+	.flags = C_WRITE | C_DESTRUCTIVE | C_IDEMPOTENT,
+	.run = clear_run,
+	.show = clear_show,
 };
 
 static enum result clear_overview(struct session *s, struct answer *ans)
@@ -76,20 +100,3 @@ static void clear_show(const struct reply *r, struct view *v)
 	view_count(v, GREEN, view_int(o, "removed"), "task");
 	view_text(v, GREEN, " removed\n");
 }
-
-const struct command cmd_clear = {
-	.name = "clear",
-	.group = "data",
-	.summary = "remove all tasks",
-	.detail =
-		"pawl asks first, unless you give --yes. If an agent holds one of the tasks, nothing is removed (40) "
-		"without --force. The log and the fences stay: a new task with an old id continues its fence.",
-	.example = "pawl backup\n"
-		   "pawl clear --yes",
-	.see = "backup, remove, archive",
-	.params = params,
-	.args_size = sizeof(struct clear_args),
-	.flags = C_WRITE | C_DESTRUCTIVE | C_IDEMPOTENT,
-	.run = clear_run,
-	.show = clear_show,
-};

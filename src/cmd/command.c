@@ -1,9 +1,14 @@
-#include "cmd/command.h"
-
+/*
+ * Finds commands and runs them. Each face uses command_run(), or command_ask() and command_tell()
+ * around a call that it makes itself. Both ways end in command_finish(), which redacts the answer.
+ */
 #include "base/os.h"
 #include "base/text.h"
 #include "base/when.h"
 #include "client/redact.h"
+#include "cmd/command.h"
+#include "cmd/reply.h"
+#include "core/role.h"
 #include "format/answer_form.h"
 
 static size_t word_length(const char *name)
@@ -312,4 +317,138 @@ enum result run_op(struct session *s, struct args *a, struct reply *out)
 {
 	client_call(&s->client, &a->rq, &out->ans);
 	return out->ans.code;
+}
+
+bool reply_ok(const struct reply *r)
+{
+	return r->ans.code == SUCCESS || r->ans.code == NO_TASKS || r->ans.code == LOCK_FREE;
+}
+
+void reply_warn(struct reply *r, struct str text, struct arena *a)
+{
+	r->warnings = arena_append(a, r->warnings, text);
+}
+
+json_t *reply_more(struct reply *r)
+{
+	if (!r->more)
+		r->more = json_object();
+	return r->more;
+}
+
+json_t *reply_json(const struct reply *r, struct arena *a)
+{
+	json_t *o = answer_json(&r->ans, a), *list;
+
+	json_object_update(o, r->more);
+	if (!r->warnings.n)
+		return o;
+	list = json_object_get(o, "warnings");
+	if (!list) {
+		list = json_array();
+		json_object_set_new(o, "warnings", list);
+	}
+	for (size_t i = 0; i < r->warnings.n; i++)
+		json_array_append_new(list, json_str(r->warnings.v[i]));
+	return o;
+}
+
+void reply_free(struct reply *r)
+{
+	json_decref(r->more);
+	r->more = NULL;
+}
+
+const struct param global_params[] = {
+	LOCAL(global, store, "store", P_TEXT, .flags = P_FILLED, .value = "URI",
+	      .help = "store of the queue, e.g. sqlite:PATH"),
+	LOCAL(global, queue, "queue", P_NAME, .help = "name of the queue in the store"),
+	LOCAL(global, agent, "agent", P_NAME, .letter = 'a', .help = "name of the calling agent",
+	      .def = "as `pawl whoami` shows"),
+	LOCAL(global, run, "run", P_NAME, .help = "run (session) of the agent"),
+	PARAM(token, "token", P_TOKEN, .help = "token of a lock, or the token for a new claim"),
+	PARAM(request_id, "request-id", P_NAME, .value = "ID",
+	      .help = "a repeated call with the same id gets the first answer again"),
+	PARAM(if_version, "if-version", P_INT, .min = 1,
+	      .help = "change the task only if it has this version (else 20)",
+	      .model = "only if the task has this version (show full=true); else CONFLICT"),
+	LOCAL(global, timeout, "timeout", P_NAME, .value = "DURATION",
+	      .def = "5s to 60s, by kind of change",
+	      .help = "wait up to DURATION for other writers"),
+	LOCAL(global, json, "json", P_FLAG, .letter = 'j',
+	      .help = "print one JSON object on standard output"),
+	LOCAL(global, porcelain, "porcelain", P_FLAG, .help = "print lines for shell scripts"),
+	LOCAL(global, format, "format", P_CHOICE, .choices = "text json porcelain",
+	      .value = "FORMAT", .help = "format of the output: text, json or porcelain"),
+	LOCAL(global, quiet, "quiet", P_FLAG, .letter = 'q',
+	      .help = "print only ids, without notes and warnings"),
+	LOCAL(global, color, "color", P_CHOICE, .choices = "auto always never", .value = "WHEN",
+	      .def = "auto", .help = "colours in the output: auto, always or never"),
+	LOCAL(global, no_color, "no-color", P_FLAG, .help = "same as --color never"),
+	LOCAL(global, dir, "dir", P_TEXT, .letter = 'C', .flags = P_FILLED, .value = "DIR",
+	      .help = "run as if started in that folder"),
+	LOCAL(global, help, "help", P_FLAG, .letter = 'h', .help = "show help"),
+	LOCAL(global, version, "version", P_FLAG, .help = "show the version"),
+	{ 0 }
+};
+
+const struct command *const commands[] = {
+#define COMMAND(name, local) &cmd_##name,
+#include "cmd/commands.def"
+	NULL
+};
+
+enum role command_role(const struct command *c)
+{
+	static const struct {
+		const struct command *command;
+		enum role role;
+	} several[] = {
+#define SEVERAL(command, role) { &cmd_##command, ROLE_##role },
+#include "core/op.def"
+	};
+
+	for (size_t i = 0; i < sizeof(several) / sizeof(*several); i++)
+		if (several[i].command == c)
+			return several[i].role;
+	return role_for_op(c->op);
+}
+
+const char *command_local(const struct command *c)
+{
+	static const char *const local[] = {
+#define COMMAND(name, local) local,
+#include "cmd/commands.def"
+	};
+	size_t i = 0;
+
+	while (commands[i] != c)
+		i++;
+	return local[i];
+}
+
+const struct command_group command_groups[] = { { "plan", "plan the work" },
+						{ "work", "do the work" },
+						{ "review", "review, decide and unblock" },
+						{ "look", "look at the queue" },
+						{ "data", "import, export and back up tasks" },
+						{ "locks", "manage locks" },
+						{ "setup", "set up, check and learn" },
+						{ 0 } };
+
+const char *command_family(const char *word)
+{
+	static const char *const families[][2] = {
+		{ "lock", "manage locks; the status of the task stays" },
+		{ "emergency", "make the queue read-only in an emergency" },
+		{ "config", "show and change settings" },
+		{ "id", "ids from the queue's counter" },
+		{ "token", "tokens of callers over the network" },
+		{ "batch", "change many tasks in one commit" },
+	};
+
+	for (size_t i = 0; i < sizeof(families) / sizeof(*families); i++)
+		if (!strcmp(families[i][0], word))
+			return families[i][1];
+	return "several commands";
 }

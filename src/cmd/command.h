@@ -1,7 +1,7 @@
 /*
- * command: one declaration for each command. The CLI's options and help, completions, man pages, the reference
- * and the tools of other faces come from it. A command's run() never prints: it fills in a reply, and each face
- * shows the reply in its own form.
+ * command: one declaration for each command. The CLI's options and help, completions, man pages,
+ * the reference and the tools of other faces are made from it. A command's run() never prints: it
+ * fills in a reply, and each face shows the reply in its own form.
  */
 #ifndef CMD_COMMAND_H
 #define CMD_COMMAND_H

@@ -1,3 +1,4 @@
+/* pawl comment: adds a text to the log of a task, even if another agent holds the task. */
 #include "cmd/command.h"
 
 static const struct param params[] = {
@@ -7,10 +8,7 @@ static const struct param params[] = {
 	{ 0 }
 };
 
-static void comment_show(const struct reply *r, struct view *v)
-{
-	show_did(r, v, "has a new comment");
-}
+static void comment_show(const struct reply *r, struct view *v);
 
 const struct command cmd_comment = {
 	.name = "comment",
@@ -29,3 +27,8 @@ const struct command cmd_comment = {
 	.fails = FAILS(LOST_LOCK, NOT_FOUND),
 	.show = comment_show,
 };
+
+static void comment_show(const struct reply *r, struct view *v)
+{
+	show_did(r, v, "has a new comment");
+}

@@ -1,4 +1,5 @@
-/* complete: the words that can come next on a command line, from the table of commands and from the queue. */
+/* complete: finds the words that can come next on a command line, from the table of commands and
+ * from the queue. */
 #ifndef CMD_COMPLETION_H
 #define CMD_COMPLETION_H
 
@@ -16,5 +17,9 @@ struct candidates {
  * empty. If it begins with '-', the candidates are options. They need not begin with the last word: each caller compares
  * them in its own way. */
 struct candidates complete_words(struct strs words, values_fn *values, void *ctx, struct arena *a);
+
+/* A values_fn: the values in the queue of a caller with these client_options. Each value once, without values that contain
+ * control characters. Empty if the queue cannot be read. The queue is closed afterwards. */
+struct strs values_of(void *client_options, const char *kind, struct arena *a);
 
 #endif

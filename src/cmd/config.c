@@ -1,3 +1,7 @@
+/*
+ * pawl config: shows and changes settings. A change of the queue's settings holds the lock @config
+ * if the store can be opened. It never trusts a store that the user did not name (renew_trust()).
+ */
 #include "base/fs.h"
 #include "base/text.h"
 #include "cmd/command.h"
@@ -14,6 +18,130 @@ struct config_args {
 	      .value = "NAME", .help = "name of the setting, e.g. lease")
 #define PARAM_USER \
 	LOCAL(config, user, "user", P_FLAG, .help = "use your own settings, not those of the queue")
+
+static const struct param get_params[] = { PARAM_KEY, { 0 } };
+
+static const struct param set_params[] = { PARAM_KEY,
+					   LOCAL(config, value, "VALUE", P_TEXT,
+						 .flags = P_POSITIONAL | P_REQUIRED,
+						 .value = "VALUE", .help = "the new value"),
+					   PARAM_USER,
+					   { 0 } };
+
+static const struct param unset_params[] = { PARAM_KEY, PARAM_USER, { 0 } };
+
+static const struct param reset_params[] = { PARAM_USER, { 0 } };
+
+static const struct param profile_params[] = {
+	LOCAL(config, profile, "PROFILE", P_CHOICE, .flags = P_POSITIONAL, .value = "PROFILE",
+	      .choices = "development production testing none",
+	      .help = "profile to use from now on; without PROFILE pawl lists the profiles"),
+	PARAM_USER,
+	{ 0 }
+};
+
+static enum result run_list(struct session *s, struct args *a, struct reply *out);
+static void show_list(const struct reply *r, struct view *v);
+static enum result run_get(struct session *s, struct args *args, struct reply *out);
+static void show_get(const struct reply *r, struct view *v);
+static enum result run_set(struct session *s, struct args *args, struct reply *out);
+static void show_written(const struct reply *r, struct view *v);
+static enum result run_unset(struct session *s, struct args *args, struct reply *out);
+static enum result run_reset(struct session *s, struct args *args, struct reply *out);
+static void show_reset(const struct reply *r, struct view *v);
+static enum result run_profile(struct session *s, struct args *args, struct reply *out);
+static void show_profile(const struct reply *r, struct view *v);
+
+const struct command cmd_config_list = {
+	.name = "config list",
+	.group = "setup",
+	.summary = "list all settings with the source of each value",
+	.detail =
+		"A setting comes from the first of these that has it: the environment (PAWL_LEASE, …), .pawl/config of the "
+		"queue, your own $XDG_CONFIG_HOME/pawl/config, the profile, the default.",
+	.example = "pawl config list",
+	.see = "config get, config set, config unset, config reset, config profile",
+	.flags = C_IDEMPOTENT | C_LOCAL,
+	.run = run_list,
+	.show = show_list,
+};
+
+const struct command cmd_config_get = {
+	.name = "config get",
+	.group = "setup",
+	.summary = "show one setting and the source of its value",
+	.detail = "With -q pawl prints only the value.",
+	.example = "pawl config get lease",
+	.see = "config list, config set",
+	.params = get_params,
+	.args_size = sizeof(struct config_args),
+	.flags = C_IDEMPOTENT | C_LOCAL,
+	.run = run_get,
+	.show = show_get,
+};
+
+const struct command cmd_config_set = {
+	.name = "config set",
+	.group = "setup",
+	.summary = "change a setting of the queue",
+	.detail =
+		"Changes .pawl/config and keeps the comments and the order of the file. A value that is not valid is "
+		"refused.",
+	.example = "pawl config set lease 30m\n"
+		   "pawl config set agent alice --user",
+	.see = "config list, config unset",
+	.params = set_params,
+	.args_size = sizeof(struct config_args),
+	.flags = C_WRITE | C_IDEMPOTENT | C_LOCAL,
+	.run = run_set,
+	.show = show_written,
+};
+
+const struct command cmd_config_unset = {
+	.name = "config unset",
+	.group = "setup",
+	.summary = "remove a setting from the file",
+	.example = "pawl config unset lease",
+	.see = "config list, config set",
+	.params = unset_params,
+	.args_size = sizeof(struct config_args),
+	.flags = C_WRITE | C_IDEMPOTENT | C_LOCAL,
+	.run = run_unset,
+	.show = show_written,
+};
+
+const struct command cmd_config_reset = {
+	.name = "config reset",
+	.group = "setup",
+	.summary = "remove all settings from the file",
+	.detail =
+		"Comments stay. store and queue stay too, because they say where the queue is. pawl lists the settings "
+		"that it removed.",
+	.example = "pawl config reset",
+	.see = "config list, config unset, config profile",
+	.params = reset_params,
+	.args_size = sizeof(struct config_args),
+	.flags = C_WRITE | C_IDEMPOTENT | C_DESTRUCTIVE | C_LOCAL,
+	.run = run_reset,
+	.show = show_reset,
+};
+
+const struct command cmd_config_profile = {
+	.name = "config profile",
+	.group = "setup",
+	.summary = "choose a set of values for settings that nobody has set",
+	.detail =
+		"A profile is one line, profile = NAME, in .pawl/config. A value in .pawl/config, in your own settings or "
+		"in the environment takes precedence over the profile. `none` means no profile.",
+	.example = "pawl config profile testing\n"
+		   "pawl config profile",
+	.see = "config list, config set, config reset",
+	.params = profile_params,
+	.args_size = sizeof(struct config_args),
+	.flags = C_WRITE | C_IDEMPOTENT | C_LOCAL,
+	.run = run_profile,
+	.show = show_profile,
+};
 
 static enum result config_load(struct session *s, struct answer *ans)
 {
@@ -438,115 +566,3 @@ static void show_profile(const struct reply *r, struct view *v)
 	view_text(v, PLAIN, "\n");
 	show_profiles(all, v);
 }
-
-const struct command cmd_config_list = {
-	.name = "config list",
-	.group = "setup",
-	.summary = "list all settings with the source of each value",
-	.detail =
-		"A setting comes from the first of these that has it: the environment (PAWL_LEASE, …), .pawl/config of the "
-		"queue, your own $XDG_CONFIG_HOME/pawl/config, the profile, the default.",
-	.example = "pawl config list",
-	.see = "config get, config set, config unset, config reset, config profile",
-	.flags = C_IDEMPOTENT | C_LOCAL,
-	.run = run_list,
-	.show = show_list,
-};
-
-static const struct param get_params[] = { PARAM_KEY, { 0 } };
-
-const struct command cmd_config_get = {
-	.name = "config get",
-	.group = "setup",
-	.summary = "show one setting and the source of its value",
-	.detail = "With -q pawl prints only the value.",
-	.example = "pawl config get lease",
-	.see = "config list, config set",
-	.params = get_params,
-	.args_size = sizeof(struct config_args),
-	.flags = C_IDEMPOTENT | C_LOCAL,
-	.run = run_get,
-	.show = show_get,
-};
-
-static const struct param set_params[] = { PARAM_KEY,
-					   LOCAL(config, value, "VALUE", P_TEXT,
-						 .flags = P_POSITIONAL | P_REQUIRED,
-						 .value = "VALUE", .help = "the new value"),
-					   PARAM_USER,
-					   { 0 } };
-
-const struct command cmd_config_set = {
-	.name = "config set",
-	.group = "setup",
-	.summary = "change a setting of the queue",
-	.detail =
-		"Changes .pawl/config and keeps the comments and the order of the file. A value that is not valid is "
-		"refused.",
-	.example = "pawl config set lease 30m\n"
-		   "pawl config set agent alice --user",
-	.see = "config list, config unset",
-	.params = set_params,
-	.args_size = sizeof(struct config_args),
-	.flags = C_WRITE | C_IDEMPOTENT | C_LOCAL,
-	.run = run_set,
-	.show = show_written,
-};
-
-static const struct param unset_params[] = { PARAM_KEY, PARAM_USER, { 0 } };
-
-const struct command cmd_config_unset = {
-	.name = "config unset",
-	.group = "setup",
-	.summary = "remove a setting from the file",
-	.example = "pawl config unset lease",
-	.see = "config list, config set",
-	.params = unset_params,
-	.args_size = sizeof(struct config_args),
-	.flags = C_WRITE | C_IDEMPOTENT | C_LOCAL,
-	.run = run_unset,
-	.show = show_written,
-};
-
-static const struct param reset_params[] = { PARAM_USER, { 0 } };
-
-const struct command cmd_config_reset = {
-	.name = "config reset",
-	.group = "setup",
-	.summary = "remove all settings from the file",
-	.detail =
-		"Comments stay. store and queue stay too, because they say where the queue is. pawl lists the settings "
-		"that it removed.",
-	.example = "pawl config reset",
-	.see = "config list, config unset, config profile",
-	.params = reset_params,
-	.args_size = sizeof(struct config_args),
-	.flags = C_WRITE | C_IDEMPOTENT | C_DESTRUCTIVE | C_LOCAL,
-	.run = run_reset,
-	.show = show_reset,
-};
-
-static const struct param profile_params[] = {
-	LOCAL(config, profile, "PROFILE", P_CHOICE, .flags = P_POSITIONAL, .value = "PROFILE",
-	      .choices = "development production testing none",
-	      .help = "profile to use from now on; without PROFILE pawl lists the profiles"),
-	PARAM_USER,
-	{ 0 }
-};
-
-const struct command cmd_config_profile = {
-	.name = "config profile",
-	.group = "setup",
-	.summary = "choose a set of values for settings that nobody has set",
-	.detail =
-		"A profile is one line, profile = NAME, in .pawl/config. A value in .pawl/config, in your own settings or "
-		"in the environment takes precedence over the profile. `none` means no profile.",
-	.example = "pawl config profile testing\n"
-		   "pawl config profile",
-	.see = "config list, config set, config reset",
-	.params = profile_params,
-	.args_size = sizeof(struct config_args),
-	.flags = C_WRITE | C_IDEMPOTENT | C_LOCAL,
-	.run = run_profile,
-	.show = show_profile,
-};

@@ -1,7 +1,8 @@
-#include "cmd/data.h"
-#include "cmd/edit.h"
-#include "cmd/fields.h"
-#include "cmd/plan.h"
+/*
+ * pawl create: makes a task in one call. With --file, or without a title at a terminal, create_run() does
+ * the work instead of create_ask() and create_tell().
+ */
+#include "cmd/cmd.h"
 
 struct create_args {
 	struct args args;
@@ -28,6 +29,44 @@ static const struct param params[] = {
 	      .help = "create a task for each item of the Markdown list in FILE; - is standard "
 		      "input"),
 	{ 0 }
+};
+
+static enum result create_ask(struct session *s, struct args *a, struct reply *out);
+static void create_tell(struct session *s, const struct args *a, struct reply *out);
+static enum result create_run(struct session *s, struct args *a, struct reply *out);
+static bool create_runs(const struct session *s, const struct args *a);
+static void create_show(const struct reply *r, struct view *v);
+
+const struct command cmd_create = {
+	.name = "create",
+	.group = "plan",
+	.summary = "create a task",
+	.detail =
+		"The task gets its id from an atomic counter of the store, unless you give --id. `pawl next` offers the "
+		"task once all its dependencies are Done and its time has come. Without a title, your editor opens a form if this is a terminal. With -q pawl prints only the id. --file makes several tasks "
+		"in one commit: each item of a Markdown list is a task, an item inside another is its sub-task, and the "
+		"text below an item is its description. Items marked with [x] are skipped.",
+	.example =
+		"pawl create \"Fix the parser\" --priority high --label bug\n"
+		"pawl create \"Write the docs\" --depends t1 --acceptance \"make doc has no warnings\"\n"
+		"id=$(pawl create -q \"Measure it\")\n"
+		"pawl create --file plan.md --label release",
+	.see = "update, depend, next, show",
+	.model =
+		"Add new work, or a part of your task (parent). First look for a duplicate: list text=WORD. Each "
+		"call adds one. CONFLICT: the id exists; leave it out. NOT_FOUND: parent or depends does not "
+		"exist; list finds the id.",
+	.gives = "task existed",
+	.params = params,
+	.args_size = sizeof(struct create_args),
+	.flags = C_WRITE,
+	.op = OP_CREATE,
+	.fails = FAILS(CONFLICT, NOT_FOUND),
+	.ask = create_ask,
+	.tell = create_tell,
+	.run = create_run,
+	.runs = create_runs,
+	.show = create_show,
 };
 
 /* A list in a file is several calls, and an editor needs a terminal. */
@@ -101,35 +140,3 @@ static void create_show(const struct reply *r, struct view *v)
 	}
 	view_text(v, PLAIN, "\n");
 }
-
-const struct command cmd_create = {
-	.name = "create",
-	.group = "plan",
-	.summary = "create a task",
-	.detail =
-		"The task gets its id from an atomic counter of the store, unless you give --id. `pawl next` offers the "
-		"task once all its dependencies are Done and its time has come. Without a title, your editor opens a form if this is a terminal. With -q pawl prints only the id. --file makes several tasks "
-		"in one commit: each item of a Markdown list is a task, an item inside another is its sub-task, and the "
-		"text below an item is its description. Items marked with [x] are skipped.",
-	.example =
-		"pawl create \"Fix the parser\" --priority high --label bug\n"
-		"pawl create \"Write the docs\" --depends t1 --acceptance \"make doc has no warnings\"\n"
-		"id=$(pawl create -q \"Measure it\")\n"
-		"pawl create --file plan.md --label release",
-	.see = "update, depend, next, show",
-	.model =
-		"Add new work, or a part of your task (parent). First look for a duplicate: list text=WORD. Each "
-		"call adds one. CONFLICT: the id exists; leave it out. NOT_FOUND: parent or depends does not "
-		"exist; list finds the id.",
-	.gives = "task existed",
-	.params = params,
-	.args_size = sizeof(struct create_args),
-	.flags = C_WRITE,
-	.op = OP_CREATE,
-	.fails = FAILS(CONFLICT, NOT_FOUND),
-	.ask = create_ask,
-	.tell = create_tell,
-	.run = create_run,
-	.runs = create_runs,
-	.show = create_show,
-};

@@ -1,10 +1,24 @@
-#include "cmd/data.h"
-
+/*
+ * Memory and output stay bounded: data_read() refuses input of more than 64 MiB, and the progress
+ * line is shown at most ten times a second.
+ */
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
+#include "base/buf.h"
 #include "base/fs.h"
 #include "base/os.h"
+#include "cmd/cmd.h"
+#include "core/typed.h"
+#include "format/answer_form.h"
+#include "format/markdown_plan.h"
 #include "transfer/port.h"
 
 #define OFTEN_MS 100
@@ -164,4 +178,262 @@ void data_show_items(const struct reply *r, struct view *v)
 	}
 	if (!v->quiet)
 		view_text(v, GREEN, "%lld done\n", done);
+}
+
+enum result period_read(struct session *s, const struct request *rq, const char *kinds,
+			int64_t *since, struct answer *out)
+{
+	struct request log = { .op = OP_LOG };
+
+	if (HAS(rq, since))
+		*since = rq->since;
+	GIVE(&log, since, *since);
+	if (HAS(rq, until))
+		GIVE(&log, until, rq->until);
+	GIVE(&log, type, str_c(kinds));
+	GIVE(&log, log_view, LOG_OF_TASKS | LOG_WITH_TASKS);
+	client_call(&s->client, &log, out);
+	return out->code;
+}
+
+enum result period_tasks(struct session *s, unsigned statuses, struct answer *out)
+{
+	struct request list = { .op = OP_LIST };
+
+	GIVE(&list, statuses, statuses);
+	client_call(&s->client, &list, out);
+	return out->code;
+}
+
+static int by_id(const void *id, const void *task)
+{
+	return str_cmp(*(const struct str *)id, ((const struct task *)task)->id);
+}
+
+const struct task *period_task(const struct answer *ans, struct str id)
+{
+	return ans->n_tasks ? bsearch(&id, ans->tasks, ans->n_tasks, sizeof(*ans->tasks), by_id)
+			    : NULL;
+}
+
+static bool is_by_others(const struct event *e)
+{
+	return str_is(e->name, "rework") || str_is(e->name, "approved");
+}
+
+struct str period_worker(const struct answer *ans, const struct event *e)
+{
+	if (!is_by_others(e))
+		return e->agent;
+	for (const struct event *c = e; c-- > ans->events;)
+		if (c->fence == e->fence && str_eq(c->task, e->task) &&
+		    (str_is(c->name, "claimed") || str_is(c->name, "review")))
+			return c->agent;
+	return STR("");
+}
+
+int64_t period_day(int64_t now, int days, int hour)
+{
+	time_t t = now / 1000;
+	struct tm tm = { 0 };
+
+	localtime_r(&t, &tm);
+	tm.tm_mday += days;
+	tm.tm_hour = hour;
+	tm.tm_min = tm.tm_sec = 0;
+	tm.tm_isdst = -1;
+	return (int64_t)mktime(&tm) * 1000;
+}
+
+#define ANSWER_MAX (1u << 20)
+
+/* A child that hangs on a disk must not keep the caller's pipes open as well. */
+static void leave_pipes(void)
+{
+	int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	for (int i = 0; fd >= 0 && i <= 2; i++)
+		(void)dup2(fd, i);
+}
+
+/* The length of the packed answer, the answer, and the name of the store's fault, which is not packed. */
+static void within_answer(int fd, struct session *s, ask_fn *fn)
+{
+	struct answer ans = { 0 };
+	struct buf b = BUF_MAX(ANSWER_MAX);
+	uint32_t n;
+
+	fn(s, &ans);
+	answer_pack(&ans, &b);
+	n = (uint32_t)b.n;
+	if (!b.full && fs_write_all(fd, str_n((const char *)&n, sizeof(n))) == 0 &&
+	    fs_write_all(fd, buf_str(&b)) == 0)
+		(void)fs_write_all(fd, ans.fault);
+	_exit(0);
+}
+
+static bool within_take(const struct buf *b, struct answer *ans, struct arena *a)
+{
+	struct str bytes = arena_str(a, buf_str(b));
+	uint32_t n;
+
+	if (b->full || bytes.n < sizeof(n))
+		return false;
+	memcpy(&n, bytes.p, sizeof(n));
+	bytes = str_n(bytes.p + sizeof(n), bytes.n - sizeof(n));
+	if (n > bytes.n || answer_unpack(str_n(bytes.p, n), ans, a))
+		return false;
+	ans->fault = str_n(bytes.p + n, bytes.n - n);
+	return true;
+}
+
+/* A process that waits for a disk may not die before the disk answers, so do not wait for it. */
+static void end_child(pid_t pid, bool done)
+{
+	if (!done)
+		kill(pid, SIGKILL);
+	while (waitpid(pid, NULL, done ? 0 : WNOHANG) < 0 && errno == EINTR)
+		;
+}
+
+bool run_within(struct session *s, int64_t ms, ask_fn *fn, struct answer *ans)
+{
+	int64_t end = os_boot_ms() + ms;
+	struct buf b = BUF_MAX(ANSWER_MAX);
+	pid_t parent = getpid(), pid;
+	int ends[2];
+	bool done;
+
+	if (os_pipe(ends))
+		return false;
+	fflush(NULL);
+	pid = fork();
+	if (pid == 0) {
+		os_end_with(parent);
+		close(ends[0]);
+		leave_pipes();
+		within_answer(ends[1], s, fn);
+	}
+	close(ends[1]);
+	done = pid > 0 && fs_read_until(ends[0], end, &b);
+	close(ends[0]);
+	if (pid > 0)
+		end_child(pid, done);
+	done = done && within_take(&b, ans, s->arena);
+	buf_free(&b);
+	return done;
+}
+
+/* create --file: the open items of a plan as requests, in the order of the file. */
+struct planned {
+	struct session *s;
+	const char *path;
+	struct request *rqs;
+	size_t *under, *lines;
+	size_t n;
+};
+
+static enum result fault_at(struct planned *p, size_t line, struct str text, struct reply *out)
+{
+	return run_fail(USAGE, arena_printf(p->s->arena, "%s:%zu: %.*s", p->path, line, STRF(text)),
+			STR("nothing was created"), out);
+}
+
+static const char *plan_misuse(const struct request *rq)
+{
+	if (HAS(rq, title) || HAS(rq, description))
+		return "--file has the titles and descriptions: they cannot be given as well";
+	if (HAS(rq, id) || HAS(rq, if_absent) || HAS(rq, request_id))
+		return "--file makes several tasks: --id, --if-absent and --request-id are for one";
+	return NULL;
+}
+
+/* The other options apply to every item, and --parent to the items that are not inside another one. */
+static void add_item(struct planned *p, const struct request *common, const struct plan_item *item,
+		     size_t under)
+{
+	struct request rq = *common;
+
+	GIVE(&rq, title, item->title);
+	if (item->description.n)
+		GIVE(&rq, description, item->description);
+	if (under)
+		rq.parent = STR(""), rq.has &= ~(UINT64_C(1) << ARG_parent);
+	GIVE(&rq, part_of, TYPED_BATCH);
+	p->rqs[p->n] = rq;
+	p->under[p->n] = under;
+	p->lines[p->n] = item->line;
+	p->n++;
+}
+
+static void add_items(struct planned *p, const struct request *common, const struct plan *plan,
+		      struct reply *out)
+{
+	struct arena *a = p->s->arena;
+	size_t *place = arena_array(a, size_t, plan->n + 1); /* 1 + the index of its request */
+
+	p->rqs = arena_array(a, struct request, plan->n + 1);
+	p->under = arena_array(a, size_t, plan->n + 1);
+	p->lines = arena_array(a, size_t, plan->n + 1);
+	for (size_t i = 0; i < plan->n; i++) {
+		const struct plan_item *item = &plan->items[i];
+
+		if (item->done) {
+			reply_warn(out,
+				   arena_printf(
+					   a, "%s:%zu: skipped, because it is marked as done: %.*s",
+					   p->path, item->line, STRF(item->title)),
+				   a);
+			continue;
+		}
+		add_item(p, common, item, item->under ? place[item->under - 1] : 0);
+		place[i] = p->n;
+	}
+}
+
+static enum result create_all(struct planned *p, struct reply *out)
+{
+	struct answer *answers = arena_array(p->s->arena, struct answer, p->n);
+	size_t bad = client_call_all(&p->s->client, p->rqs, p->under, answers, p->n);
+	json_t *results = json_array();
+	struct answer ans = { 0 };
+
+	for (size_t i = 0; bad == p->n && i < p->n; i++)
+		json_array_append_new(results, data_item(&p->rqs[i], &answers[i]));
+	if (bad < p->n) {
+		ans = answers[bad];
+		ans.task = NULL;
+		if (ans.code != API_ERROR)
+			ans.message = arena_printf(p->s->arena, "%s:%zu: %.*s; nothing was created",
+						   p->path, p->lines[bad], STRF(ans.message));
+	}
+	out->ans = ans;
+	json_object_set_new(reply_more(out), "results", results);
+	return ans.code;
+}
+
+enum result plan_create(struct session *s, const struct request *common, struct str file,
+			struct reply *out)
+{
+	struct planned p = { .s = s, .path = data_path(s, file) };
+	const char *fault = plan_misuse(common);
+	struct yaml_fault wrong;
+	struct plan plan;
+	struct str text;
+	int r;
+
+	if (fault)
+		return run_fail(USAGE, str_c(fault), STR("run `pawl help create`"), out);
+	r = data_read(s, p.path, &text);
+	if (r)
+		return run_fail(API_ERROR, arena_printf(s->arena, "%s: %s", p.path, strerror(-r)),
+				STR(""), out);
+	if (plan_read(text, &plan, &wrong, s->arena))
+		return fault_at(&p, wrong.line, wrong.text, out);
+	add_items(&p, common, &plan, out);
+	if (!p.n)
+		return run_fail(USAGE,
+				arena_printf(s->arena, "%s has no open item of a list", p.path),
+				STR("write each task as an item: - [ ] Fix the parser"), out);
+	return create_all(&p, out);
 }

@@ -1,3 +1,7 @@
+/*
+ * pawl depend: makes a task wait for others. The queue refuses a cycle through dependencies and
+ * sub-tasks.
+ */
 #include "cmd/command.h"
 
 static const struct param params[] = { PARAM_ID("task that waits for others"),

@@ -1,3 +1,7 @@
+/*
+ * pawl doctor: checks the settings, the queue and this machine's state files, and says how to
+ * repair each problem. Without --fix it changes nothing; --fix repairs only what it has listed.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/file.h>
@@ -8,8 +12,7 @@
 #include "base/os.h"
 #include "base/text.h"
 #include "base/when.h"
-#include "cmd/doctor.h"
-#include "cmd/proof.h"
+#include "cmd/cmd.h"
 #include "core/role.h"
 #include "queue/remote_queue.h"
 
@@ -24,6 +27,32 @@ static const struct param params[] = {
 	LOCAL(doctor, yes, "yes", P_FLAG, .letter = 'y',
 	      .help = "with --fix: repair without asking"),
 	{ 0 }
+};
+
+static enum result doctor_run(struct session *s, struct args *args, struct reply *out);
+static void doctor_show(const struct reply *r, struct view *v);
+
+const struct command cmd_doctor = {
+	.name = "doctor",
+	.group = "setup",
+	.summary = "check the queue and this machine, and say how to repair problems",
+	.detail =
+		"Checks the settings, the file system, permissions, the store's version, schema and integrity, and the "
+		"clock. It also finds scratch queues of a killed torture and stale files. It changes nothing without --fix. "
+		"The exit code is 40 if a check fails. --fix makes the repairs that it lists: wrong counts, links, indexes and "
+		"ids, texts without a task, stale locks of refs and stale files. It asks first, unless you give --yes, takes "
+		"the lock @maintenance and saves a backup. It moves records that it cannot repair to a file and names that "
+		"file. Nothing foreign is touched.",
+	.example = "pawl doctor\n"
+		   "pawl doctor --fix\n"
+		   "pawl doctor --fix --yes",
+	.see = "config list, lock cleanup, backup",
+	.params = params,
+	.args_size = sizeof(struct doctor_args),
+	.flags = C_IDEMPOTENT | C_LOCAL | C_REPORT,
+	.fails = FAILS(CONFLICT),
+	.run = doctor_run,
+	.show = doctor_show,
 };
 
 #define DAY_MS INT64_C(86400000)
@@ -526,26 +555,3 @@ static void doctor_show(const struct reply *r, struct view *v)
 		}
 	}
 }
-
-const struct command cmd_doctor = {
-	.name = "doctor",
-	.group = "setup",
-	.summary = "check the queue and this machine, and say how to repair problems",
-	.detail =
-		"Checks the settings, the file system, permissions, the store's version, schema and integrity, and the "
-		"clock. It also finds scratch queues of a killed torture and stale files. It changes nothing without --fix. "
-		"The exit code is 40 if a check fails. --fix makes the repairs that it lists: wrong counts, links, indexes and "
-		"ids, texts without a task, stale locks of refs and stale files. It asks first, unless you give --yes, takes "
-		"the lock @maintenance and saves a backup. It moves records that it cannot repair to a file and names that "
-		"file. Nothing foreign is touched.",
-	.example = "pawl doctor\n"
-		   "pawl doctor --fix\n"
-		   "pawl doctor --fix --yes",
-	.see = "config list, lock cleanup, backup",
-	.params = params,
-	.args_size = sizeof(struct doctor_args),
-	.flags = C_IDEMPOTENT | C_LOCAL | C_REPORT,
-	.fails = FAILS(CONFLICT),
-	.run = doctor_run,
-	.show = doctor_show,
-};

@@ -1,7 +1,7 @@
 /*
- * The repairs of `doctor --fix`. The lock @maintenance keeps all changes out from before the backup until the last
- * repair, so the backup is the state that the repairs change. A killed run leaves its lock behind; the next run
- * recognises the dead process and takes the lock over.
+ * The repairs of `doctor --fix`. The lock @maintenance excludes all changes from before the backup
+ * until the last repair, so the backup is exactly the state that the repairs change. A killed run
+ * leaves its lock behind; the next run recognises the dead process and breaks the lock.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "base/fs.h"
 #include "base/os.h"
 #include "client/queue_lock.h"
-#include "cmd/doctor.h"
+#include "cmd/cmd.h"
 #include "transfer/backup_file.h"
 
 #define LOCK_ID STR("@maintenance")

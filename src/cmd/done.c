@@ -1,3 +1,7 @@
+/*
+ * pawl done: finishes a task (In Progress to Done). --claim-next takes the next task in the same
+ * call.
+ */
 #include "cmd/command.h"
 
 static const struct param params[] = {
@@ -13,25 +17,8 @@ static const struct param params[] = {
 	{ 0 }
 };
 
-static enum result done_ask(struct session *s, struct args *a, struct reply *out)
-{
-	(void)s;
-	if (HAS(&a->rq, new_token) && !a->rq.claim_next && !a->rq.take)
-		return run_fail(USAGE, STR("--next-token needs --claim-next or --take"),
-				STR("run `pawl help done`"), out);
-	return SUCCESS;
-}
-
-static void done_show(const struct reply *r, struct view *v)
-{
-	show_task(r, v);
-	if (r->ans.next)
-		show_granted_next(r, v);
-	else if (r->ans.paused && !v->quiet)
-		show_paused(r->ans.paused, v);
-	else if (r->ans.has_next && !v->quiet)
-		view_text(v, PLAIN, "no next task: no task is eligible now\n");
-}
+static enum result done_ask(struct session *s, struct args *a, struct reply *out);
+static void done_show(const struct reply *r, struct view *v);
 
 const struct command cmd_done = {
 	.name = "done",
@@ -55,3 +42,23 @@ const struct command cmd_done = {
 	.ask = done_ask,
 	.show = done_show,
 };
+
+static enum result done_ask(struct session *s, struct args *a, struct reply *out)
+{
+	(void)s;
+	if (HAS(&a->rq, new_token) && !a->rq.claim_next && !a->rq.take)
+		return run_fail(USAGE, STR("--next-token needs --claim-next or --take"),
+				STR("run `pawl help done`"), out);
+	return SUCCESS;
+}
+
+static void done_show(const struct reply *r, struct view *v)
+{
+	show_task(r, v);
+	if (r->ans.next)
+		show_granted_next(r, v);
+	else if (r->ans.paused && !v->quiet)
+		show_paused(r->ans.paused, v);
+	else if (r->ans.has_next && !v->quiet)
+		view_text(v, PLAIN, "no next task: no task is eligible now\n");
+}

@@ -1,4 +1,9 @@
-#include "cmd/edit.h"
+/*
+ * pawl edit, and the form that `pawl create` opens without a title. The text that a person wrote is
+ * never lost: if it cannot be used, its file stays, and the answer names it. The store is closed
+ * while the editor runs.
+ */
+#include "cmd/cmd.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,14 +14,9 @@
 
 #include "base/fs.h"
 #include "base/text.h"
-#include "cmd/data.h"
-#include "cmd/form.h"
 #include "core/lease.h"
 #include "core/rules.h"
 #include "run/run_jobs.h"
-
-#define CHANGES 4 /* update, undepend, update of links, depend */
-#define TRIES 20  /* while only the lease of the task changes */
 
 struct edit_args {
 	struct args args;
@@ -29,6 +29,34 @@ static const struct param params[] = {
 	      .help = "take the text from FILE instead of an editor; - is standard input"),
 	{ 0 }
 };
+
+static enum result edit_cmd_run(struct session *s, struct args *args, struct reply *out);
+static void edit_cmd_show(const struct reply *r, struct view *v);
+
+const struct command cmd_edit = {
+	.name = "edit",
+	.group = "plan",
+	.summary = "change a task in your editor",
+	.detail =
+		"$VISUAL or $EDITOR opens the title, the fields and the texts as one Markdown file with front matter. "
+		"pawl checks the file. On a terminal it shows an error at its line and lets you edit again. The change is "
+		"made on the version that you saw. If the task changed meanwhile, nothing is changed (20), and your text "
+		"stays in a file that the message names. --file takes such a file.",
+	.example = "pawl edit t1\n"
+		   "EDITOR='code --wait' pawl edit t1\n"
+		   "pawl edit t1 --file task.md",
+	.see = "update, create, show",
+	.params = params,
+	.args_size = sizeof(struct edit_args),
+	.flags = C_WRITE | C_SHELL,
+	.op = OP_UPDATE,
+	.fails = FAILS(CONFLICT, LOST_LOCK, NOT_FOUND),
+	.run = edit_cmd_run,
+	.show = edit_cmd_show,
+};
+
+#define CHANGES 4 /* update, undepend, update of links, depend */
+#define TRIES 20  /* while only the lease of the task changes */
 
 /* --- the text on disk ----------------------------------------------------------------------------- */
 
@@ -363,28 +391,6 @@ static void edit_cmd_show(const struct reply *r, struct view *v)
 {
 	show_did(r, v, json_is_true(json_object_get(r->more, "changed")) ? "updated" : "unchanged");
 }
-
-const struct command cmd_edit = {
-	.name = "edit",
-	.group = "plan",
-	.summary = "change a task in your editor",
-	.detail =
-		"$VISUAL or $EDITOR opens the title, the fields and the texts as one Markdown file with front matter. "
-		"pawl checks the file. On a terminal it shows an error at its line and lets you edit again. The change is "
-		"made on the version that you saw. If the task changed meanwhile, nothing is changed (20), and your text "
-		"stays in a file that the message names. --file takes such a file.",
-	.example = "pawl edit t1\n"
-		   "EDITOR='code --wait' pawl edit t1\n"
-		   "pawl edit t1 --file task.md",
-	.see = "update, create, show",
-	.params = params,
-	.args_size = sizeof(struct edit_args),
-	.flags = C_WRITE | C_SHELL,
-	.op = OP_UPDATE,
-	.fails = FAILS(CONFLICT, LOST_LOCK, NOT_FOUND),
-	.run = edit_cmd_run,
-	.show = edit_cmd_show,
-};
 
 /* --- create without a title ----------------------------------------------------------------------- */
 

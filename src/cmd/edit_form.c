@@ -1,10 +1,14 @@
-#include "cmd/form.h"
-
+/*
+ * form_read() refuses keys that it does not know: a misspelled field must not become a key of
+ * `extra` unnoticed. form_changes() compares two readings, so fields that the person did not touch
+ * are not sent.
+ */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/text.h"
 #include "base/when.h"
+#include "cmd/cmd.h"
 #include "cmd/reply.h"
 #include "format/markdown.h"
 

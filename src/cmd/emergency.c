@@ -1,3 +1,7 @@
+/*
+ * pawl emergency on, off and status: makes the queue read-only. `on` makes a backup first, but goes
+ * ahead if the backup fails.
+ */
 #include "base/when.h"
 #include "transfer/backup_file.h"
 #include "cmd/command.h"
@@ -5,6 +9,61 @@
 static const struct param on_params[] = {
 	PARAM_REASON(P_REQUIRED, "reason for the emergency, for the log and for every refusal"),
 	{ 0 }
+};
+
+static const struct param off_params[] = { PARAM_REASON(0, "how the emergency ended, for the log"),
+					   { 0 } };
+
+static enum result run_on(struct session *s, struct args *a, struct reply *out);
+static void show_state(const struct reply *r, struct view *v);
+static void emergency_tell(struct session *s, const struct args *a, struct reply *out);
+
+const struct command cmd_emergency_on = {
+	.name = "emergency on",
+	.group = "locks",
+	.summary = "back up the queue and make it read-only for everybody",
+	.detail =
+		"pawl first makes a backup like `pawl backup`. Until `emergency off` it then refuses every change (30) and "
+		"gives the reason. Agents can still read, and heartbeats still renew leases, so no holder loses a task.",
+	.example = "pawl emergency on --reason \"two agents report the same task\"",
+	.see = "emergency off, emergency status, lock health",
+	.model =
+		"For the operator: back up the queue and make it read-only for everybody. Holders keep their locks.",
+	.gives = "emergency",
+	.params = on_params,
+	.flags = C_WRITE | C_IDEMPOTENT | C_DESTRUCTIVE,
+	.op = OP_EMERGENCY_ON,
+	.run = run_on,
+	.show = show_state,
+};
+
+const struct command cmd_emergency_off = {
+	.name = "emergency off",
+	.group = "locks",
+	.summary = "end the emergency: the queue accepts changes again",
+	.example = "pawl emergency off --reason \"found and mended\"",
+	.see = "emergency on, emergency status",
+	.model = "For the operator: end the emergency, so that the queue accepts changes again.",
+	.gives = "emergency",
+	.params = off_params,
+	.flags = C_WRITE | C_IDEMPOTENT,
+	.op = OP_EMERGENCY_OFF,
+	.tell = emergency_tell,
+	.show = show_state,
+};
+
+const struct command cmd_emergency_status = {
+	.name = "emergency status",
+	.group = "locks",
+	.summary = "show whether there is an emergency, since when and why",
+	.example = "pawl emergency status",
+	.see = "emergency on, emergency off, lock typed",
+	.model = "Is the queue read-only because of an emergency, since when and why?",
+	.gives = "emergency",
+	.flags = C_IDEMPOTENT,
+	.op = OP_EMERGENCY,
+	.tell = emergency_tell,
+	.show = show_state,
 };
 
 /* {"on":true,"reason":…,"by":…,"since":…}. It is stored like a task, but shown as this object. */
@@ -108,54 +167,3 @@ static void show_state(const struct reply *r, struct view *v)
 	}
 	view_text(v, DIM, "next: pawl emergency off\n");
 }
-
-const struct command cmd_emergency_on = {
-	.name = "emergency on",
-	.group = "locks",
-	.summary = "back up the queue and make it read-only for everybody",
-	.detail =
-		"pawl first makes a backup like `pawl backup`. Until `emergency off` it then refuses every change (30) and "
-		"gives the reason. Agents can still read, and heartbeats still renew leases, so no holder loses a task.",
-	.example = "pawl emergency on --reason \"two agents report the same task\"",
-	.see = "emergency off, emergency status, lock health",
-	.model =
-		"For the operator: back up the queue and make it read-only for everybody. Holders keep their locks.",
-	.gives = "emergency",
-	.params = on_params,
-	.flags = C_WRITE | C_IDEMPOTENT | C_DESTRUCTIVE,
-	.op = OP_EMERGENCY_ON,
-	.run = run_on,
-	.show = show_state,
-};
-
-static const struct param off_params[] = { PARAM_REASON(0, "how the emergency ended, for the log"),
-					   { 0 } };
-
-const struct command cmd_emergency_off = {
-	.name = "emergency off",
-	.group = "locks",
-	.summary = "end the emergency: the queue accepts changes again",
-	.example = "pawl emergency off --reason \"found and mended\"",
-	.see = "emergency on, emergency status",
-	.model = "For the operator: end the emergency, so that the queue accepts changes again.",
-	.gives = "emergency",
-	.params = off_params,
-	.flags = C_WRITE | C_IDEMPOTENT,
-	.op = OP_EMERGENCY_OFF,
-	.tell = emergency_tell,
-	.show = show_state,
-};
-
-const struct command cmd_emergency_status = {
-	.name = "emergency status",
-	.group = "locks",
-	.summary = "show whether there is an emergency, since when and why",
-	.example = "pawl emergency status",
-	.see = "emergency on, emergency off, lock typed",
-	.model = "Is the queue read-only because of an emergency, since when and why?",
-	.gives = "emergency",
-	.flags = C_IDEMPOTENT,
-	.op = OP_EMERGENCY,
-	.tell = emergency_tell,
-	.show = show_state,
-};

@@ -1,3 +1,4 @@
+/* pawl escalate: asks a person for help (In Progress to Needs Help). The lock ends. */
 #include "cmd/command.h"
 
 static const struct param params[] = {

@@ -1,8 +1,12 @@
+/*
+ * pawl export: writes a snapshot of the tasks, without locks. The file appears under its name only
+ * when it is complete. Without --force only an earlier export is replaced.
+ */
 #include <errno.h>
 #include <string.h>
 
 #include "transfer/foreign_out.h"
-#include "cmd/data.h"
+#include "cmd/cmd.h"
 
 struct export_args {
 	struct args args;
@@ -23,6 +27,33 @@ static const struct param params[] = {
 	LOCAL(export, force, "force", P_FLAG, .letter = 'f',
 	      .help = "replace a link, or a file that is not an export of pawl"),
 	{ 0 }
+};
+
+static enum result export_run(struct session *s, struct args *args, struct reply *out);
+static void export_show(const struct reply *r, struct view *v);
+
+const struct command cmd_export = {
+	.name = "export",
+	.group = "data",
+	.summary = "write all tasks to a file or a folder",
+	.detail =
+		"The export is a snapshot with every field and all comments, but without locks. The file appears under its "
+		"name only when it is complete. An earlier export is replaced; any other file needs --force. Any store can "
+		"import the file. `--output -` writes to standard output, as JSON unless --format says otherwise.\n\n"
+		"With --to it writes for another program. A task that came from that program gets its own id back, and the keys "
+		"that pawl kept for it. The answer counts the fields for which that program has no place.",
+	.example = "pawl export --output tasks.json\n"
+		   "pawl export --output - --format jsonl | grep parser\n"
+		   "pawl export --output tasks/\n"
+		   "pawl export --output open.csv --status ready,blocked\n"
+		   "pawl export --to taskwarrior --output - | task import",
+	.see = "import, backup, list",
+	.params = params,
+	.args_size = sizeof(struct export_args),
+	.flags = C_IDEMPOTENT,
+	.fails = FAILS(CONFLICT),
+	.run = export_run,
+	.show = export_show,
 };
 
 struct sending {
@@ -168,27 +199,3 @@ static void export_show(const struct reply *r, struct view *v)
 	view_text(v, PLAIN, "\n");
 	show_left_out(json_object_get(o, "left_out"), v);
 }
-
-const struct command cmd_export = {
-	.name = "export",
-	.group = "data",
-	.summary = "write all tasks to a file or a folder",
-	.detail =
-		"The export is a snapshot with every field and all comments, but without locks. The file appears under its "
-		"name only when it is complete. An earlier export is replaced; any other file needs --force. Any store can "
-		"import the file. `--output -` writes to standard output, as JSON unless --format says otherwise.\n\n"
-		"With --to it writes for another program. A task that came from that program gets its own id back, and the keys "
-		"that pawl kept for it. The answer counts the fields for which that program has no place.",
-	.example = "pawl export --output tasks.json\n"
-		   "pawl export --output - --format jsonl | grep parser\n"
-		   "pawl export --output tasks/\n"
-		   "pawl export --output open.csv --status ready,blocked\n"
-		   "pawl export --to taskwarrior --output - | task import",
-	.see = "import, backup, list",
-	.params = params,
-	.args_size = sizeof(struct export_args),
-	.flags = C_IDEMPOTENT,
-	.fails = FAILS(CONFLICT),
-	.run = export_run,
-	.show = export_show,
-};

@@ -1,3 +1,7 @@
+/*
+ * pawl fail: reports that the work failed (In Progress to Failed). The lock ends, and the task is
+ * not offered again before `pawl retry`.
+ */
 #include "cmd/command.h"
 
 static const struct param params[] = { PARAM_ID("task that you hold"),

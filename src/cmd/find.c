@@ -1,4 +1,8 @@
-#include "cmd/list.h"
+/*
+ * pawl find: lists the tasks that contain a text. It is OP_LIST with a filter, and list.c makes its
+ * reply.
+ */
+#include "cmd/cmd.h"
 
 struct find_args {
 	struct args args;
@@ -17,26 +21,8 @@ static const struct param params[] = {
 	{ 0 }
 };
 
-static enum result find_ask(struct session *s, struct args *args, struct reply *out)
-{
-	const struct find_args *a = (const struct find_args *)args;
-
-	(void)out;
-	if (!HAS(&args->rq, limit))
-		GIVE(&args->rq, limit, s->complete ? 0 : 100);
-	if (s->people)
-		GIVE(&args->rq, view,
-		     (a->all ? VIEW_ARCHIVED : 0) | VIEW_SORT(SORT_CREATED) | VIEW_PEOPLE);
-	return SUCCESS;
-}
-
-static void find_tell(struct session *s, const struct args *args, struct reply *out)
-{
-	const struct find_args *a = (const struct find_args *)args;
-
-	list_tell(s, &cmd_find, args, (struct list_shown){ .filtered = true, .archived = a->all },
-		  out);
-}
+static enum result find_ask(struct session *s, struct args *args, struct reply *out);
+static void find_tell(struct session *s, const struct args *args, struct reply *out);
 
 const struct command cmd_find = {
 	.name = "find",
@@ -59,3 +45,24 @@ const struct command cmd_find = {
 	.tell = find_tell,
 	.show = show_tasks,
 };
+
+static enum result find_ask(struct session *s, struct args *args, struct reply *out)
+{
+	const struct find_args *a = (const struct find_args *)args;
+
+	(void)out;
+	if (!HAS(&args->rq, limit))
+		GIVE(&args->rq, limit, s->complete ? 0 : 100);
+	if (s->people)
+		GIVE(&args->rq, view,
+		     (a->all ? VIEW_ARCHIVED : 0) | VIEW_SORT(SORT_CREATED) | VIEW_PEOPLE);
+	return SUCCESS;
+}
+
+static void find_tell(struct session *s, const struct args *args, struct reply *out)
+{
+	const struct find_args *a = (const struct find_args *)args;
+
+	list_tell(s, &cmd_find, args, (struct list_shown){ .filtered = true, .archived = a->all },
+		  out);
+}

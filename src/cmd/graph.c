@@ -1,4 +1,8 @@
-#include "cmd/list.h"
+/*
+ * pawl graph: draws sub-tasks and dependencies for Graphviz or Mermaid. The drawing cannot show
+ * that the limit left tasks out, so a warning says it.
+ */
+#include "cmd/cmd.h"
 
 struct graph_args {
 	struct args args;
@@ -17,6 +21,32 @@ static const struct param params[] = {
 	      .help = "show at most N tasks (0 = no limit)"),
 	PARAM_CACHED,
 	{ 0 }
+};
+
+static enum result graph_cmd_ask(struct session *s, struct args *args, struct reply *out);
+static void graph_cmd_tell(struct session *s, const struct args *args, struct reply *out);
+
+const struct command cmd_graph = {
+	.name = "graph",
+	.group = "look",
+	.summary = "draw sub-tasks and dependencies for Graphviz or Mermaid",
+	.detail =
+		"A solid arrow leads from a task to one that it depends on, a dashed one to a sub-task. The graph goes to "
+		"standard output.",
+	.example = "pawl graph | dot -Tsvg >tasks.svg\n"
+		   "pawl graph t1 --format mermaid",
+	.see = "tree, list, depend",
+	.model =
+		"The tasks with their dependencies, as a drawing in a text format. Changes nothing. " MODEL_NOT_FOUND,
+	.gives = "tasks count total as_of cached_age_ms",
+	.params = params,
+	.args_size = sizeof(struct graph_args),
+	.flags = C_IDEMPOTENT,
+	.op = OP_LIST,
+	.fails = FAILS(NOT_FOUND),
+	.ask = graph_cmd_ask,
+	.tell = graph_cmd_tell,
+	.show = show_graph,
 };
 
 static enum result graph_cmd_ask(struct session *s, struct args *args, struct reply *out)
@@ -47,26 +77,3 @@ static void graph_cmd_tell(struct session *s, const struct args *args, struct re
 				     out->ans.n_tasks, STRF(own->command)),
 			s->arena);
 }
-
-const struct command cmd_graph = {
-	.name = "graph",
-	.group = "look",
-	.summary = "draw sub-tasks and dependencies for Graphviz or Mermaid",
-	.detail =
-		"A solid arrow leads from a task to one that it depends on, a dashed one to a sub-task. The graph goes to "
-		"standard output.",
-	.example = "pawl graph | dot -Tsvg >tasks.svg\n"
-		   "pawl graph t1 --format mermaid",
-	.see = "tree, list, depend",
-	.model =
-		"The tasks with their dependencies, as a drawing in a text format. Changes nothing. " MODEL_NOT_FOUND,
-	.gives = "tasks count total as_of cached_age_ms",
-	.params = params,
-	.args_size = sizeof(struct graph_args),
-	.flags = C_IDEMPOTENT,
-	.op = OP_LIST,
-	.fails = FAILS(NOT_FOUND),
-	.ask = graph_cmd_ask,
-	.tell = graph_cmd_tell,
-	.show = show_graph,
-};

@@ -1,3 +1,7 @@
+/*
+ * pawl guard: succeeds only if the caller still holds the task with the fence that it names. A
+ * missing token, an expired lease and another fence all count as a lost lock.
+ */
 #include <stdlib.h>
 
 #include "base/secret.h"
@@ -11,6 +15,31 @@ static const struct param params[] = {
 	      .help = "fence of your claim (default: PAWL_FENCE, if it belongs to this task)",
 	      .model = "fence of your claim"),
 	{ 0 }
+};
+
+static enum result guard_cmd_run(struct session *s, struct args *a, struct reply *out);
+static void guard_cmd_show(const struct reply *r, struct view *v);
+
+const struct command cmd_guard = {
+	.name = "guard",
+	.group = "work",
+	.summary = "check that you still hold a task, in a hook or before a push",
+	.detail =
+		"The exit code is 0 only if your token is that of the live lock and the fence is the one you gave; "
+		"otherwise it is 21. guard changes nothing. The token comes from --token, PAWL_TOKEN or the token that "
+		"pawl saved at the claim.",
+	.example = "pawl guard t1\n"
+		   "pawl guard t1 --fence 3",
+	.see = "heartbeat, claim, lock status, run",
+	.model =
+		"Check that you still hold a task, for example before a push. Changes nothing. LOST_LOCK: you do "
+		"not hold it; stop working on it, call next. " MODEL_NOT_FOUND,
+	.params = params,
+	.flags = C_IDEMPOTENT,
+	.op = OP_SHOW,
+	.fails = FAILS(LOST_LOCK, NOT_FOUND),
+	.run = guard_cmd_run,
+	.show = guard_cmd_show,
 };
 
 static enum result guard_cmd_lost(struct session *s, const struct task *t, struct str why,
@@ -114,25 +143,3 @@ static void guard_cmd_show(const struct reply *r, struct view *v)
 	view_text(v, PLAIN, " is yours with fence %lld for another %s\n", (long long)t->fence,
 		  arena_cstr(v->arena, view_left(v, t->lock.expires_at - r->ans.now)));
 }
-
-const struct command cmd_guard = {
-	.name = "guard",
-	.group = "work",
-	.summary = "check that you still hold a task, in a hook or before a push",
-	.detail =
-		"The exit code is 0 only if your token is that of the live lock and the fence is the one you gave; "
-		"otherwise it is 21. guard changes nothing. The token comes from --token, PAWL_TOKEN or the token that "
-		"pawl saved at the claim.",
-	.example = "pawl guard t1\n"
-		   "pawl guard t1 --fence 3",
-	.see = "heartbeat, claim, lock status, run",
-	.model =
-		"Check that you still hold a task, for example before a push. Changes nothing. LOST_LOCK: you do "
-		"not hold it; stop working on it, call next. " MODEL_NOT_FOUND,
-	.params = params,
-	.flags = C_IDEMPOTENT,
-	.op = OP_SHOW,
-	.fails = FAILS(LOST_LOCK, NOT_FOUND),
-	.run = guard_cmd_run,
-	.show = guard_cmd_show,
-};

@@ -1,8 +1,36 @@
+/*
+ * pawl lock health: rates the locks and gives reasons and advice. It changes nothing unless the
+ * setting health.auto is on; then it clears stale locks if the score is low.
+ */
 #include <ctype.h>
 
 #include "base/os.h"
 #include "base/when.h"
 #include "cmd/command.h"
+
+static enum result health_run(struct session *s, struct args *args, struct reply *out);
+static void health_show(const struct reply *r, struct view *v);
+
+const struct command cmd_lock_health = {
+	.name = "lock health",
+	.group = "locks",
+	.summary = "rate the health of the locks, with reasons and advice",
+	.detail =
+		"The score starts at 100. Stale locks cost 30, more than three failed changes in ten minutes cost 40, and "
+		"a load above 2 per processor costs 20. The table counts, for each operation, successes and failures of "
+		"all processes since the queue was made, how long it waited and how long it made others wait (setting "
+		"health.monitoring). batch, import, clear and restore count as one call each. Then follow the acquisitions "
+		"that were refused because another agent held the lock, and the last such lock. A git server has no "
+		"counters. With the setting health.auto = on, lock health and each change clean up stale locks if the "
+		"score is below 60, and changes then wait at most 3 s. It never declares an emergency by itself.",
+	.example = "pawl lock health\n"
+		   "pawl lock health --json | jq .health.score",
+	.see = "lock cleanup, lock typed, emergency on, doctor",
+	.gives = "health",
+	.flags = C_IDEMPOTENT,
+	.run = health_run,
+	.show = health_show,
+};
 
 struct examination {
 	struct session *s;
@@ -324,24 +352,3 @@ static void health_show(const struct reply *r, struct view *v)
 	show_group(v, json_object_get(h, "group_commit"));
 	show_refused(v, json_object_get(h, "refused"));
 }
-
-const struct command cmd_lock_health = {
-	.name = "lock health",
-	.group = "locks",
-	.summary = "rate the health of the locks, with reasons and advice",
-	.detail =
-		"The score starts at 100. Stale locks cost 30, more than three failed changes in ten minutes cost 40, and "
-		"a load above 2 per processor costs 20. The table counts, for each operation, successes and failures of "
-		"all processes since the queue was made, how long it waited and how long it made others wait (setting "
-		"health.monitoring). batch, import, clear and restore count as one call each. Then follow the acquisitions "
-		"that were refused because another agent held the lock, and the last such lock. A git server has no "
-		"counters. With the setting health.auto = on, lock health and each change clean up stale locks if the "
-		"score is below 60, and changes then wait at most 3 s. It never declares an emergency by itself.",
-	.example = "pawl lock health\n"
-		   "pawl lock health --json | jq .health.score",
-	.see = "lock cleanup, lock typed, emergency on, doctor",
-	.gives = "health",
-	.flags = C_IDEMPOTENT,
-	.run = health_run,
-	.show = health_show,
-};

@@ -1,3 +1,7 @@
+/*
+ * pawl heartbeat: renews the lease of a lock that the caller holds. A lease that has expired is not
+ * renewed, because another agent may have the task.
+ */
 #include "cmd/command.h"
 
 static const struct param params[] = {
@@ -8,14 +12,7 @@ static const struct param params[] = {
 	{ 0 }
 };
 
-static void heartbeat_show(const struct reply *r, struct view *v)
-{
-	if (v->quiet)
-		return;
-	view_data(v, BOLD, r->ans.task->id);
-	view_text(v, PLAIN, " is yours for %s\n",
-		  arena_cstr(v->arena, view_left(v, r->ans.lock->expires_at - r->ans.now)));
-}
+static void heartbeat_show(const struct reply *r, struct view *v);
 
 const struct command cmd_heartbeat = {
 	.name = "heartbeat",
@@ -36,3 +33,12 @@ const struct command cmd_heartbeat = {
 	.fails = FAILS(LOST_LOCK, NOT_FOUND),
 	.show = heartbeat_show,
 };
+
+static void heartbeat_show(const struct reply *r, struct view *v)
+{
+	if (v->quiet)
+		return;
+	view_data(v, BOLD, r->ans.task->id);
+	view_text(v, PLAIN, " is yours for %s\n",
+		  arena_cstr(v->arena, view_left(v, r->ans.lock->expires_at - r->ans.now)));
+}

@@ -1,3 +1,7 @@
+/*
+ * pawl help: prints the help that the face makes from the table of commands. For an unknown word it
+ * suggests the nearest command.
+ */
 #include "base/text.h"
 #include "cmd/command.h"
 
@@ -10,6 +14,26 @@ static const struct param params[] = {
 	LOCAL(help, words, "COMMAND", P_WORDS, .flags = P_POSITIONAL, .value = "COMMAND",
 	      .help = "command or topic; without one: list all commands"),
 	{ 0 }
+};
+
+static enum result help_run(struct session *s, struct args *args, struct reply *out);
+static void help_show(const struct reply *r, struct view *v);
+
+const struct command cmd_help = {
+	.name = "help",
+	.group = "setup",
+	.summary = "list all commands, or explain one",
+	.detail =
+		"The same as --help after a command. `pawl help options` explains the options of every command, `pawl help "
+		"codes` the exit codes, and `pawl help CONFLICT` (or 20, busy, …) what to do after a refusal.",
+	.example = "pawl help claim\n"
+		   "pawl lock acquire --help",
+	.see = "version",
+	.params = params,
+	.args_size = sizeof(struct help_args),
+	.flags = C_IDEMPOTENT | C_LOCAL,
+	.run = help_run,
+	.show = help_show,
 };
 
 /* The name of the command without arguments: "update" of "update ID --assignee NAME". */
@@ -65,20 +89,3 @@ static void help_show(const struct reply *r, struct view *v)
 {
 	buf_adds(v->out, json_get(r->more, "text"));
 }
-
-const struct command cmd_help = {
-	.name = "help",
-	.group = "setup",
-	.summary = "list all commands, or explain one",
-	.detail =
-		"The same as --help after a command. `pawl help options` explains the options of every command, `pawl help "
-		"codes` the exit codes, and `pawl help CONFLICT` (or 20, busy, …) what to do after a refusal.",
-	.example = "pawl help claim\n"
-		   "pawl lock acquire --help",
-	.see = "version",
-	.params = params,
-	.args_size = sizeof(struct help_args),
-	.flags = C_IDEMPOTENT | C_LOCAL,
-	.run = help_run,
-	.show = help_show,
-};

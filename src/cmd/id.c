@@ -1,10 +1,17 @@
+/*
+ * pawl id claim, peek and init: the counter of ids. It never goes back, so no two callers get the
+ * same id.
+ */
 #include "cmd/command.h"
 
-static void id_show(const struct reply *r, struct view *v)
-{
-	view_data(v, PLAIN, r->ans.text);
-	view_text(v, PLAIN, "\n");
-}
+static const struct param init_params[] = {
+	PARAM(from, "from", P_INT, .value = "N", .min = 1, .max = ID_NUMBER_MAX,
+	      .help = "the first id is at least tN (default: one more than the greatest id)"),
+	{ 0 }
+};
+
+static void id_show(const struct reply *r, struct view *v);
+static enum result ask_init(struct session *s, struct args *a, struct reply *out);
 
 const struct command cmd_id_claim = {
 	.name = "id claim",
@@ -37,22 +44,6 @@ const struct command cmd_id_peek = {
 	.show = id_show,
 };
 
-static const struct param init_params[] = {
-	PARAM(from, "from", P_INT, .value = "N", .min = 1, .max = ID_NUMBER_MAX,
-	      .help = "the first id is at least tN (default: one more than the greatest id)"),
-	{ 0 }
-};
-
-static enum result ask_init(struct session *s, struct args *a, struct reply *out)
-{
-	struct answer ans = { 0 };
-
-	(void)a;
-	if (client_make(&s->client, &ans) != SUCCESS)
-		return run_answer(&ans, out);
-	return SUCCESS;
-}
-
 const struct command cmd_id_init = {
 	.name = "id init",
 	.group = "plan",
@@ -70,3 +61,19 @@ const struct command cmd_id_init = {
 	.ask = ask_init,
 	.show = id_show,
 };
+
+static void id_show(const struct reply *r, struct view *v)
+{
+	view_data(v, PLAIN, r->ans.text);
+	view_text(v, PLAIN, "\n");
+}
+
+static enum result ask_init(struct session *s, struct args *a, struct reply *out)
+{
+	struct answer ans = { 0 };
+
+	(void)a;
+	if (client_make(&s->client, &ans) != SUCCESS)
+		return run_answer(&ans, out);
+	return SUCCESS;
+}

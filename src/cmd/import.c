@@ -1,5 +1,10 @@
+/*
+ * pawl import: brings tasks from a file or from another program into the queue. It reads and checks
+ * all files before it opens the queue for the change, and then imports all tasks in one commit, or
+ * none.
+ */
 #include "base/fs.h"
-#include "cmd/data.h"
+#include "cmd/cmd.h"
 #include "transfer/foreign.h"
 
 struct import_args {
@@ -27,6 +32,36 @@ static const struct param params[] = {
 	LOCAL(import, ordered, "ordered", P_FLAG,
 	      .help = "with --from markdown: each item waits for the item before it"),
 	{ 0 }
+};
+
+static enum result import_run(struct session *s, struct args *args, struct reply *out);
+static void import_show_result(const struct reply *r, struct view *v);
+
+const struct command cmd_import = {
+	.name = "import",
+	.group = "data",
+	.summary = "read tasks from a file or a folder",
+	.detail =
+		"Reads JSON, JSON Lines, CSV, or a folder of Markdown files with YAML front matter, with its subfolders. "
+		"In a folder, pawl leaves out links and files of other kinds and names them; it counts hidden names. It first reads "
+		"and checks everything; then it imports all tasks in one commit, or none. A task that exists already is a "
+		"CONFLICT unless you give --skip or --update. Locks are not imported, and no fence goes back.\n\n"
+		"With --from it reads the tasks of another program; pawl also recognises most of their files by themselves. "
+		"Keys that pawl does not know stay in `extra`, with the task's origin in extra.source. A later --update brings "
+		"only the fields over that changed in the other program; a change made in pawl stays. A link to a task that "
+		"does not exist is a warning. --check shows what would come in, or everything that the import would refuse.",
+	.example = "pawl import tasks.json\n"
+		   "pawl import tasks/\n"
+		   "pawl import other.csv --update\n"
+		   "pawl import --from beads --check\n"
+		   "task export | pawl import --from taskwarrior -",
+	.see = "export, batch add, restore",
+	.params = params,
+	.args_size = sizeof(struct import_args),
+	.flags = C_WRITE,
+	.fails = FAILS(CONFLICT, NOT_FOUND),
+	.run = import_run,
+	.show = import_show_result,
 };
 
 /* Without a FILE: where the program keeps its tasks, here or in a folder above, up to the repository's. */
@@ -434,30 +469,3 @@ void import_show(const struct reply *r, struct view *v)
 {
 	import_show_result(r, v);
 }
-
-const struct command cmd_import = {
-	.name = "import",
-	.group = "data",
-	.summary = "read tasks from a file or a folder",
-	.detail =
-		"Reads JSON, JSON Lines, CSV, or a folder of Markdown files with YAML front matter, with its subfolders. "
-		"In a folder, pawl leaves out links and files of other kinds and names them; it counts hidden names. It first reads "
-		"and checks everything; then it imports all tasks in one commit, or none. A task that exists already is a "
-		"CONFLICT unless you give --skip or --update. Locks are not imported, and no fence goes back.\n\n"
-		"With --from it reads the tasks of another program; pawl also recognises most of their files by themselves. "
-		"Keys that pawl does not know stay in `extra`, with the task's origin in extra.source. A later --update brings "
-		"only the fields over that changed in the other program; a change made in pawl stays. A link to a task that "
-		"does not exist is a warning. --check shows what would come in, or everything that the import would refuse.",
-	.example = "pawl import tasks.json\n"
-		   "pawl import tasks/\n"
-		   "pawl import other.csv --update\n"
-		   "pawl import --from beads --check\n"
-		   "task export | pawl import --from taskwarrior -",
-	.see = "export, batch add, restore",
-	.params = params,
-	.args_size = sizeof(struct import_args),
-	.flags = C_WRITE,
-	.fails = FAILS(CONFLICT, NOT_FOUND),
-	.run = import_run,
-	.show = import_show_result,
-};

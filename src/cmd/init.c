@@ -1,3 +1,7 @@
+/*
+ * pawl init: makes a queue for a folder. It never hides the folder's present queue behind another
+ * store, and it records a choice in the config only after the store could be opened.
+ */
 #include <dirent.h>
 #include <errno.h>
 #include <sys/stat.h>
@@ -22,6 +26,31 @@ static const struct param params[] = {
 	LOCAL(init, print_sql, "print-sql", P_FLAG,
 	      .help = "print the SQL that makes the schema of a postgres: store, and make nothing"),
 	{ 0 }
+};
+
+static enum result init_run(struct session *s, struct args *args, struct reply *out);
+static void init_show(const struct reply *r, struct view *v);
+
+const struct command cmd_init = {
+	.name = "init",
+	.group = "setup",
+	.summary = "make a queue here",
+	.detail =
+		"Makes the folder .pawl with the queue and its settings. In a linked git worktree, pawl makes it in the "
+		"main worktree, so that all worktrees share one queue. pawl records --store and --queue in .pawl/config. "
+		"If there is a queue already, init leaves it as it is: it can make another --queue beside it in the same "
+		"store, and refuses another store. In a sub-folder of a folder with a queue it asks first, or needs "
+		"--force. git keeps .pawl/config, but not the tasks, so a new clone has none, and `git clean -fdx` deletes "
+		"them. --outside keeps them elsewhere on this machine; a store git:REMOTE shares them between clones.",
+	.example = "pawl init\n"
+		   "pawl init --outside\n"
+		   "pawl init --store sqlite:/srv/queues/team.db",
+	.see = "config set, doctor, create",
+	.params = params,
+	.args_size = sizeof(struct init_args),
+	.flags = C_WRITE | C_IDEMPOTENT | C_LOCAL,
+	.run = init_run,
+	.show = init_show,
 };
 
 /* The config names a path of this machine, so it is not shared either. */
@@ -455,25 +484,3 @@ static void init_show(const struct reply *r, struct view *v)
 	view_data(v, DIM, json_get(o, "folder"));
 	view_text(v, DIM, "\nnext: pawl create TITLE\n");
 }
-
-const struct command cmd_init = {
-	.name = "init",
-	.group = "setup",
-	.summary = "make a queue here",
-	.detail =
-		"Makes the folder .pawl with the queue and its settings. In a linked git worktree, pawl makes it in the "
-		"main worktree, so that all worktrees share one queue. pawl records --store and --queue in .pawl/config. "
-		"If there is a queue already, init leaves it as it is: it can make another --queue beside it in the same "
-		"store, and refuses another store. In a sub-folder of a folder with a queue it asks first, or needs "
-		"--force. git keeps .pawl/config, but not the tasks, so a new clone has none, and `git clean -fdx` deletes "
-		"them. --outside keeps them elsewhere on this machine; a store git:REMOTE shares them between clones.",
-	.example = "pawl init\n"
-		   "pawl init --outside\n"
-		   "pawl init --store sqlite:/srv/queues/team.db",
-	.see = "config set, doctor, create",
-	.params = params,
-	.args_size = sizeof(struct init_args),
-	.flags = C_WRITE | C_IDEMPOTENT | C_LOCAL,
-	.run = init_run,
-	.show = init_show,
-};

@@ -1,12 +1,7 @@
+/* pawl interactive: runs the face's prompt. Faces without session.prompt refuse the command. */
 #include "cmd/command.h"
 
-static enum result interactive_run(struct session *s, struct args *a, struct reply *out)
-{
-	if (!s->prompt)
-		return run_fail(USAGE, STR("pawl interactive cannot run here"),
-				STR("run `pawl interactive` in a shell"), out);
-	return s->prompt(s, a, out);
-}
+static enum result interactive_run(struct session *s, struct args *a, struct reply *out);
 
 const struct command cmd_interactive = {
 	.name = "interactive",
@@ -25,3 +20,11 @@ const struct command cmd_interactive = {
 	.flags = C_LOCAL | C_SHELL | C_WRITE,
 	.run = interactive_run,
 };
+
+static enum result interactive_run(struct session *s, struct args *a, struct reply *out)
+{
+	if (!s->prompt)
+		return run_fail(USAGE, STR("pawl interactive cannot run here"),
+				STR("run `pawl interactive` in a shell"), out);
+	return s->prompt(s, a, out);
+}

@@ -1,5 +1,9 @@
+/*
+ * pawl list: people get the open tasks by status, programs get every task in the order of creation.
+ * find, tree and graph use list_command() and list_tell(), too.
+ */
 #include "base/when.h"
-#include "cmd/list.h"
+#include "cmd/cmd.h"
 
 struct list_args {
 	struct args args;
@@ -40,6 +44,38 @@ static const struct param params[] = {
 	      .model = "at most N tasks"),
 	PARAM_CACHED,
 	{ 0 }
+};
+/* clang-format on */
+
+static enum result list_ask(struct session *s, struct args *args, struct reply *out);
+static void list_tell_answer(struct session *s, const struct args *args, struct reply *out);
+
+const struct command cmd_list = {
+	.name = "list",
+	.group = "look",
+	.summary = "list the open tasks of the queue in a table",
+	.detail =
+		"Tasks appear by status, and for each status in the order in which `next` would offer them; a status with "
+		"more than 10,000 tasks appears in the order of creation. Done and Canceled tasks appear only with --all or "
+		"--status, archived ones only with --all. A task must match all filters. With -q pawl prints only the ids, "
+		"one per line. With --json and --porcelain the list has every task, in the order of creation. With -q and "
+		"--porcelain it has no limit unless you give --limit.",
+	.example = "pawl list\n"
+		   "pawl list --label bug,ui --not-label later --sort due\n"
+		   "pawl list --status done --since 2026-02-01\n"
+		   "pawl list --holder alice --json",
+	.see = "find, show, tree, status, next",
+	.model =
+		"List or search tasks: text=WORD finds ids and duplicates. A page has up to 50; more says how to "
+		"go on.",
+	.gives = "tasks count total as_of cached_age_ms",
+	.params = params,
+	.args_size = sizeof(struct list_args),
+	.flags = C_IDEMPOTENT,
+	.op = OP_LIST,
+	.ask = list_ask,
+	.tell = list_tell_answer,
+	.show = show_tasks,
 };
 /* clang-format on */
 
@@ -207,31 +243,3 @@ static void list_tell_answer(struct session *s, const struct args *args, struct 
 		json_object_set_new(reply_more(out), "hint",
 				    json_string("to create one: pawl create TITLE"));
 }
-
-const struct command cmd_list = {
-	.name = "list",
-	.group = "look",
-	.summary = "list the open tasks of the queue in a table",
-	.detail =
-		"Tasks appear by status, and for each status in the order in which `next` would offer them; a status with "
-		"more than 10,000 tasks appears in the order of creation. Done and Canceled tasks appear only with --all or "
-		"--status, archived ones only with --all. A task must match all filters. With -q pawl prints only the ids, "
-		"one per line. With --json and --porcelain the list has every task, in the order of creation. With -q and "
-		"--porcelain it has no limit unless you give --limit.",
-	.example = "pawl list\n"
-		   "pawl list --label bug,ui --not-label later --sort due\n"
-		   "pawl list --status done --since 2026-02-01\n"
-		   "pawl list --holder alice --json",
-	.see = "find, show, tree, status, next",
-	.model =
-		"List or search tasks: text=WORD finds ids and duplicates. A page has up to 50; more says how to "
-		"go on.",
-	.gives = "tasks count total as_of cached_age_ms",
-	.params = params,
-	.args_size = sizeof(struct list_args),
-	.flags = C_IDEMPOTENT,
-	.op = OP_LIST,
-	.ask = list_ask,
-	.tell = list_tell_answer,
-	.show = show_tasks,
-};

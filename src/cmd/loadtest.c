@@ -1,10 +1,11 @@
+/*
+ * pawl loadtest: measures the store with many processes in a scratch queue. It fails if an
+ * operation fails or if the store lost an acknowledged change.
+ */
 #include <inttypes.h>
 
 #include "cmd/command.h"
-#include "cmd/proof.h"
-
-#define PROCESSES 20
-#define OPERATIONS 10
+#include "cmd/cmd.h"
 
 struct loadtest_args {
 	struct args args;
@@ -18,6 +19,32 @@ static const struct param params[] = {
 	      .min = 1, .max = LOAD_CALLS_MAX, .help = "number of operations of each process"),
 	{ 0 }
 };
+
+static enum result loadtest_run(struct session *s, struct args *args, struct reply *out);
+static void loadtest_show(const struct reply *r, struct view *v);
+
+const struct command cmd_loadtest = {
+	.name = "loadtest",
+	.group = "setup",
+	.summary = "measure the store with many processes at once",
+	.detail =
+		"Each process creates, claims and finishes tasks as fast as it can, in a scratch queue of the store. "
+		"loadtest removes this queue at the end and does not touch your tasks. Every operation must succeed, and "
+		"every acknowledged change must be in the store. The exit code is 30 if an operation failed, and 40 if a "
+		"change is lost. `pawl torture` also kills processes and checks every answer.",
+	.example =
+		"pawl loadtest\n"
+		"pawl loadtest --processes 50 --operations 1000 --store sqlite:/srv/queues/team.db",
+	.see = "torture, doctor",
+	.params = params,
+	.args_size = sizeof(struct loadtest_args),
+	.flags = C_LOCAL | C_WRITE | C_REPORT,
+	.run = loadtest_run,
+	.show = loadtest_show,
+};
+
+#define PROCESSES 20
+#define OPERATIONS 10
 
 /* --- running --------------------------------------------------------------------------------------- */
 
@@ -213,23 +240,3 @@ static void loadtest_show(const struct reply *r, struct view *v)
 	if (json_object_get(o, "interrupted"))
 		view_text(v, YELLOW, "interrupted: these are the figures up to then\n");
 }
-
-const struct command cmd_loadtest = {
-	.name = "loadtest",
-	.group = "setup",
-	.summary = "measure the store with many processes at once",
-	.detail =
-		"Each process creates, claims and finishes tasks as fast as it can, in a scratch queue of the store. "
-		"loadtest removes this queue at the end and does not touch your tasks. Every operation must succeed, and "
-		"every acknowledged change must be in the store. The exit code is 30 if an operation failed, and 40 if a "
-		"change is lost. `pawl torture` also kills processes and checks every answer.",
-	.example =
-		"pawl loadtest\n"
-		"pawl loadtest --processes 50 --operations 1000 --store sqlite:/srv/queues/team.db",
-	.see = "torture, doctor",
-	.params = params,
-	.args_size = sizeof(struct loadtest_args),
-	.flags = C_LOCAL | C_WRITE | C_REPORT,
-	.run = loadtest_run,
-	.show = loadtest_show,
-};

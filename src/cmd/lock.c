@@ -1,3 +1,7 @@
+/*
+ * pawl lock: locks without a change of status, for a task or for the whole queue. Only `break` and
+ * `cleanup` end a lock of another agent, and `cleanup` ends none that an agent can still use.
+ */
 #include "cmd/command.h"
 
 #include "client/redact.h"
@@ -14,40 +18,50 @@ static const struct param acquire_params[] = {
 	{ 0 }
 };
 
-static bool is_there(struct client *c)
-{
-	struct request rq = { .op = OP_LOCKS };
-	struct answer ans = { 0 };
+static const struct param id_params[] = { PARAM_LOCK("task, or a lock of the whole queue"), { 0 } };
 
-	GIVE(&rq, limit, 1);
-	client_call(c, &rq, &ans);
-	return ans.code == SUCCESS;
-}
+static const struct param release_params[] = { PARAM_LOCK("task, or a lock of the whole queue"),
+					       PARAM_WRITE_STATUS,
+					       { 0 } };
 
-static enum result run_init(struct session *s, struct args *a, struct reply *out)
-{
-	struct answer ans = { 0 };
-	bool existed = is_there(&s->client);
+static const struct param list_params[] = {
+	PARAM(holder, "holder", P_NAME, .help = "list only locks of this agent"),
+	PARAM(limit, "limit", P_INT, .letter = 'n', .def = "100",
+	      .help = "show at most N locks (0 = no limit)"),
+	PARAM_CACHED,
+	{ 0 }
+};
 
-	(void)a;
-	if (!existed && client_make(&s->client, &ans) != SUCCESS)
-		return run_answer(&ans, out);
-	json_object_set_new(reply_more(out), "existed", json_boolean(existed));
-	json_object_set_new(reply_more(out), "store", json_str(redact_store(&s->client, s->arena)));
-	return SUCCESS;
-}
+static const struct param status_params[] = {
+	PARAM(id, "ID", P_ID, .flags = P_POSITIONAL | P_TYPED,
+	      .help = "task, or a lock of the whole queue; without ID: all locks of tasks"),
+	{ 0 }
+};
 
-static void show_init(const struct reply *r, struct view *v)
-{
-	const json_t *o = r->more;
-	bool existed = json_is_true(json_object_get(o, "existed"));
+static const struct param break_params[] = {
+	PARAM_LOCK("task whose lock to remove, or a lock of the whole queue"),
+	PARAM_REASON(P_REQUIRED, "reason, for the log"),
+	{ 0 }
+};
 
-	if (v->quiet)
-		return;
-	view_text(v, GREEN, existed ? "exists already: " : "made: ");
-	view_data(v, PLAIN, json_get(o, "store"));
-	view_text(v, DIM, "\nnext: pawl lock acquire ID\n");
-}
+static const struct param cleanup_params[] = {
+	PARAM(older_than, "older-than", P_DURATION,
+	      .help = "clear only locks that expired at least DURATION ago",
+	      .model = "only locks that expired at least this long ago"),
+	{ 0 }
+};
+
+static enum result run_init(struct session *s, struct args *a, struct reply *out);
+static void show_init(const struct reply *r, struct view *v);
+static void show_released(const struct reply *r, struct view *v);
+static void tell_check(struct session *s, const struct args *a, struct reply *out);
+static void show_lock(const struct reply *r, struct view *v);
+static enum result ask_status(struct session *s, struct args *a, struct reply *out);
+static void show_status(const struct reply *r, struct view *v);
+static enum result ask_list(struct session *s, struct args *a, struct reply *out);
+static void show_typed(const struct reply *r, struct view *v);
+static void show_broken(const struct reply *r, struct view *v);
+static void show_cleanup(const struct reply *r, struct view *v);
 
 const struct command cmd_lock_init = {
 	.name = "lock init",
@@ -89,17 +103,6 @@ const struct command cmd_lock_acquire = {
 	.show = show_grant,
 };
 
-static const struct param id_params[] = { PARAM_LOCK("task, or a lock of the whole queue"), { 0 } };
-
-static const struct param release_params[] = { PARAM_LOCK("task, or a lock of the whole queue"),
-					       PARAM_WRITE_STATUS,
-					       { 0 } };
-
-static void show_released(const struct reply *r, struct view *v)
-{
-	show_did(r, v, "is no longer locked by you");
-}
-
 const struct command cmd_lock_release = {
 	.name = "lock release",
 	.group = "locks",
@@ -118,6 +121,158 @@ const struct command cmd_lock_release = {
 	.fails = FAILS(LOST_LOCK, NOT_FOUND),
 	.show = show_released,
 };
+
+const struct command cmd_lock_check = {
+	.name = "lock check",
+	.group = "locks",
+	.summary = "is it locked? The exit code is 0 for yes, 1 for no",
+	.detail = "Any other exit code means that pawl could not find out.",
+	.example = "pawl lock check -q t1; [ $? -eq 1 ] && echo free",
+	.see = "lock status",
+	.model =
+		"Is a task locked? locked says it; LOCK_FREE: it is not, so claim may take it. " MODEL_NOT_FOUND,
+	.gives = "task locked lock",
+	.params = id_params,
+	.flags = C_IDEMPOTENT,
+	.op = OP_LOCK_STATUS,
+	.fails = FAILS(LOCK_FREE, NOT_FOUND),
+	.tell = tell_check,
+	.show = show_lock,
+};
+
+const struct command cmd_lock_status = {
+	.name = "lock status",
+	.group = "locks",
+	.summary = "show the holder of a task and its lease, or all locks",
+	.detail =
+		"Also shows whether the process of the lock (claim --pid, pawl run) is alive, dead or unknown. pawl "
+		"identifies the process by host, boot, pid namespace, pid and start time, and never sends it a signal.",
+	.example = "pawl lock status\n"
+		   "pawl lock status t1\n"
+		   "pawl lock status @maintenance",
+	.see = "lock check, lock list, lock typed",
+	.model = "The holder of a task and its lease; without id, all locks. " MODEL_NOT_FOUND,
+	.gives = "task locked lock locks count total",
+	.params = status_params,
+	.flags = C_IDEMPOTENT,
+	.op = OP_LOCK_STATUS,
+	.fails = FAILS(NOT_FOUND),
+	.ask = ask_status,
+	.show = show_status,
+};
+
+const struct command cmd_lock_list = {
+	.name = "lock list",
+	.group = "locks",
+	.summary = "list all locks, expired ones included",
+	.example = "pawl lock list",
+	.see = "lock status, lock cleanup, status",
+	.model = "All locks, expired ones included.",
+	.gives = "locks count total as_of cached_age_ms",
+	.params = list_params,
+	.flags = C_IDEMPOTENT,
+	.op = OP_LOCKS,
+	.ask = ask_list,
+	.show = show_locks,
+};
+
+const struct command cmd_lock_typed = {
+	.name = "lock typed",
+	.group = "locks",
+	.summary = "list the locks of the whole queue with holder, purpose and time",
+	.detail =
+		"@write excludes the changes of other agents, @batch their batches and imports, @config their changes of "
+		"settings, and @maintenance all of these. Agents can still read and send heartbeats. Each of these locks "
+		"has a lease and expires.",
+	.example = "pawl lock typed",
+	.see = "lock acquire, lock break, emergency status",
+	.model =
+		"The locks of the whole queue, with holder and purpose: @write, @batch, @config, @maintenance, and @sync, which "
+		"a sync takes.",
+	.gives = "locks count total",
+	.flags = C_IDEMPOTENT,
+	.op = OP_TYPED,
+	.show = show_typed,
+};
+
+const struct command cmd_lock_break = {
+	.name = "lock break",
+	.group = "locks",
+	.summary = "take a lock away from its holder (for the operator)",
+	.detail =
+		"The holder learns of it at its next call (21). The log records who broke the lock and why. The status of "
+		"the task stays. If it is In Progress, `pawl next` offers it at once, at its old place in the order.",
+	.example = "pawl lock break t1 --reason \"that machine is gone\"",
+	.see = "lock status, lock cleanup",
+	.model =
+		"For the operator: take a lock away from its holder, with a reason. Never use it to get a task; "
+		"call next. LOST_LOCK: the lock changed meanwhile; look with lock_status. " MODEL_NOT_FOUND,
+	.gives = "task",
+	.params = break_params,
+	.flags = C_WRITE | C_DESTRUCTIVE,
+	.op = OP_LOCK_BREAK,
+	.fails = FAILS(LOST_LOCK, NOT_FOUND),
+	.show = show_broken,
+};
+
+const struct command cmd_lock_cleanup = {
+	.name = "lock cleanup",
+	.group = "locks",
+	.summary = "clear locks that no agent can use any more",
+	.detail =
+		"These are locks that have expired, locks of a process that is provably dead on this host, and locks of "
+		"ended tasks; locks of the whole queue are included. Cleaning up is optional: `pawl next` offers abandoned "
+		"tasks anyway. pawl names the remaining locks that are older than the setting lock.warn_after (7 days).",
+	.example = "pawl lock cleanup --older-than 24h",
+	.see = "lock list, lock break, doctor",
+	.model =
+		"Clear locks that no agent can use any more. Optional: next offers abandoned tasks anyway.",
+	.gives = "tasks count total",
+	.params = cleanup_params,
+	.flags = C_WRITE | C_IDEMPOTENT | C_DESTRUCTIVE,
+	.op = OP_LOCK_CLEANUP,
+	.show = show_cleanup,
+};
+
+static bool is_there(struct client *c)
+{
+	struct request rq = { .op = OP_LOCKS };
+	struct answer ans = { 0 };
+
+	GIVE(&rq, limit, 1);
+	client_call(c, &rq, &ans);
+	return ans.code == SUCCESS;
+}
+
+static enum result run_init(struct session *s, struct args *a, struct reply *out)
+{
+	struct answer ans = { 0 };
+	bool existed = is_there(&s->client);
+
+	(void)a;
+	if (!existed && client_make(&s->client, &ans) != SUCCESS)
+		return run_answer(&ans, out);
+	json_object_set_new(reply_more(out), "existed", json_boolean(existed));
+	json_object_set_new(reply_more(out), "store", json_str(redact_store(&s->client, s->arena)));
+	return SUCCESS;
+}
+
+static void show_init(const struct reply *r, struct view *v)
+{
+	const json_t *o = r->more;
+	bool existed = json_is_true(json_object_get(o, "existed"));
+
+	if (v->quiet)
+		return;
+	view_text(v, GREEN, existed ? "exists already: " : "made: ");
+	view_data(v, PLAIN, json_get(o, "store"));
+	view_text(v, DIM, "\nnext: pawl lock acquire ID\n");
+}
+
+static void show_released(const struct reply *r, struct view *v)
+{
+	show_did(r, v, "is no longer locked by you");
+}
 
 static bool is_locked(const struct answer *ans)
 {
@@ -195,32 +350,6 @@ static void show_lock(const struct reply *r, struct view *v)
 	show_process(v, l);
 }
 
-const struct command cmd_lock_check = {
-	.name = "lock check",
-	.group = "locks",
-	.summary = "is it locked? The exit code is 0 for yes, 1 for no",
-	.detail = "Any other exit code means that pawl could not find out.",
-	.example = "pawl lock check -q t1; [ $? -eq 1 ] && echo free",
-	.see = "lock status",
-	.model =
-		"Is a task locked? locked says it; LOCK_FREE: it is not, so claim may take it. " MODEL_NOT_FOUND,
-	.gives = "task locked lock",
-	.params = id_params,
-	.flags = C_IDEMPOTENT,
-	.op = OP_LOCK_STATUS,
-	.fails = FAILS(LOCK_FREE, NOT_FOUND),
-	.tell = tell_check,
-	.show = show_lock,
-};
-
-static const struct param list_params[] = {
-	PARAM(holder, "holder", P_NAME, .help = "list only locks of this agent"),
-	PARAM(limit, "limit", P_INT, .letter = 'n', .def = "100",
-	      .help = "show at most N locks (0 = no limit)"),
-	PARAM_CACHED,
-	{ 0 }
-};
-
 static enum result ask_list(struct session *s, struct args *a, struct reply *out)
 {
 	(void)out;
@@ -228,12 +357,6 @@ static enum result ask_list(struct session *s, struct args *a, struct reply *out
 		GIVE(&a->rq, limit, s->quiet ? 0 : 100);
 	return SUCCESS;
 }
-
-static const struct param status_params[] = {
-	PARAM(id, "ID", P_ID, .flags = P_POSITIONAL | P_TYPED,
-	      .help = "task, or a lock of the whole queue; without ID: all locks of tasks"),
-	{ 0 }
-};
 
 static enum result ask_status(struct session *s, struct args *a, struct reply *out)
 {
@@ -250,42 +373,6 @@ static void show_status(const struct reply *r, struct view *v)
 	else
 		show_lock(r, v);
 }
-
-const struct command cmd_lock_status = {
-	.name = "lock status",
-	.group = "locks",
-	.summary = "show the holder of a task and its lease, or all locks",
-	.detail =
-		"Also shows whether the process of the lock (claim --pid, pawl run) is alive, dead or unknown. pawl "
-		"identifies the process by host, boot, pid namespace, pid and start time, and never sends it a signal.",
-	.example = "pawl lock status\n"
-		   "pawl lock status t1\n"
-		   "pawl lock status @maintenance",
-	.see = "lock check, lock list, lock typed",
-	.model = "The holder of a task and its lease; without id, all locks. " MODEL_NOT_FOUND,
-	.gives = "task locked lock locks count total",
-	.params = status_params,
-	.flags = C_IDEMPOTENT,
-	.op = OP_LOCK_STATUS,
-	.fails = FAILS(NOT_FOUND),
-	.ask = ask_status,
-	.show = show_status,
-};
-
-const struct command cmd_lock_list = {
-	.name = "lock list",
-	.group = "locks",
-	.summary = "list all locks, expired ones included",
-	.example = "pawl lock list",
-	.see = "lock status, lock cleanup, status",
-	.model = "All locks, expired ones included.",
-	.gives = "locks count total as_of cached_age_ms",
-	.params = list_params,
-	.flags = C_IDEMPOTENT,
-	.op = OP_LOCKS,
-	.ask = ask_list,
-	.show = show_locks,
-};
 
 static void show_typed(const struct reply *r, struct view *v)
 {
@@ -318,83 +405,12 @@ static void show_typed(const struct reply *r, struct view *v)
 		view_table(v, heads, 8, cells, ans->n_tasks);
 }
 
-const struct command cmd_lock_typed = {
-	.name = "lock typed",
-	.group = "locks",
-	.summary = "list the locks of the whole queue with holder, purpose and time",
-	.detail =
-		"@write excludes the changes of other agents, @batch their batches and imports, @config their changes of "
-		"settings, and @maintenance all of these. Agents can still read and send heartbeats. Each of these locks "
-		"has a lease and expires.",
-	.example = "pawl lock typed",
-	.see = "lock acquire, lock break, emergency status",
-	.model =
-		"The locks of the whole queue, with holder and purpose: @write, @batch, @config, @maintenance, and @sync, which "
-		"a sync takes.",
-	.gives = "locks count total",
-	.flags = C_IDEMPOTENT,
-	.op = OP_TYPED,
-	.show = show_typed,
-};
-
-static const struct param break_params[] = {
-	PARAM_LOCK("task whose lock to remove, or a lock of the whole queue"),
-	PARAM_REASON(P_REQUIRED, "reason, for the log"),
-	{ 0 }
-};
-
 static void show_broken(const struct reply *r, struct view *v)
 {
 	show_did(r, v, "is no longer locked");
 }
 
-const struct command cmd_lock_break = {
-	.name = "lock break",
-	.group = "locks",
-	.summary = "take a lock away from its holder (for the operator)",
-	.detail =
-		"The holder learns of it at its next call (21). The log records who broke the lock and why. The status of "
-		"the task stays. If it is In Progress, `pawl next` offers it at once, at its old place in the order.",
-	.example = "pawl lock break t1 --reason \"that machine is gone\"",
-	.see = "lock status, lock cleanup",
-	.model =
-		"For the operator: take a lock away from its holder, with a reason. Never use it to get a task; "
-		"call next. LOST_LOCK: the lock changed meanwhile; look with lock_status. " MODEL_NOT_FOUND,
-	.gives = "task",
-	.params = break_params,
-	.flags = C_WRITE | C_DESTRUCTIVE,
-	.op = OP_LOCK_BREAK,
-	.fails = FAILS(LOST_LOCK, NOT_FOUND),
-	.show = show_broken,
-};
-
-static const struct param cleanup_params[] = {
-	PARAM(older_than, "older-than", P_DURATION,
-	      .help = "clear only locks that expired at least DURATION ago",
-	      .model = "only locks that expired at least this long ago"),
-	{ 0 }
-};
-
 static void show_cleanup(const struct reply *r, struct view *v)
 {
 	show_each(r, v, "unlocked", "nothing to clean up");
 }
-
-const struct command cmd_lock_cleanup = {
-	.name = "lock cleanup",
-	.group = "locks",
-	.summary = "clear locks that no agent can use any more",
-	.detail =
-		"These are locks that have expired, locks of a process that is provably dead on this host, and locks of "
-		"ended tasks; locks of the whole queue are included. Cleaning up is optional: `pawl next` offers abandoned "
-		"tasks anyway. pawl names the remaining locks that are older than the setting lock.warn_after (7 days).",
-	.example = "pawl lock cleanup --older-than 24h",
-	.see = "lock list, lock break, doctor",
-	.model =
-		"Clear locks that no agent can use any more. Optional: next offers abandoned tasks anyway.",
-	.gives = "tasks count total",
-	.params = cleanup_params,
-	.flags = C_WRITE | C_IDEMPOTENT | C_DESTRUCTIVE,
-	.op = OP_LOCK_CLEANUP,
-	.show = show_cleanup,
-};

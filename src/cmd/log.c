@@ -1,3 +1,7 @@
+/*
+ * pawl log: shows events. --follow misses none: it watches the queue before its first read, and
+ * each read continues after the last event that was shown.
+ */
 #include <poll.h>
 
 #include "base/os.h"
@@ -29,6 +33,42 @@ static const struct param params[] = {
 	LOCAL(log, follow, "follow", P_FLAG, .letter = 'f', .flags = P_TERMINAL | P_HERE,
 	      .help = "wait for new events and show them"),
 	{ 0 }
+};
+
+static enum result log_ask(struct session *s, struct args *a, struct reply *out);
+static void log_tell(struct session *s, const struct args *a, struct reply *out);
+static enum result log_run(struct session *s, struct args *a, struct reply *out);
+static bool log_runs(const struct session *s, const struct args *a);
+static void log_show(const struct reply *r, struct view *v);
+
+const struct command cmd_log = {
+	.name = "log",
+	.group = "look",
+	.summary = "show the events of a task or of the whole queue",
+	.detail =
+		"Events appear oldest first: the newest 50, or all since the time of --since. On a terminal times are local; "
+		"elsewhere they are UTC. An event `updated` says what changed: priority 2 → 3. Each event has a cursor, "
+		"shown with --json; --after continues from it. --follow shows events from now on, and past ones only with "
+		"--limit, --since or --after. With --json each event is then an object on its own line. --follow also shows "
+		"each lease that expires, as an event `expired`; it is not in the log and has no cursor.",
+	.example = "pawl log t1\n"
+		   "pawl log --since yesterday --kind done,failed\n"
+		   "pawl log --follow --json",
+	.see = "report, stats, show, comment",
+	.model =
+		"The events of a task, or of the whole queue, oldest first. after=CURSOR goes on after an event. "
+		"Changes nothing. " MODEL_NOT_FOUND,
+	.gives = "events count",
+	.params = params,
+	.args_size = sizeof(struct log_args),
+	.flags = C_IDEMPOTENT,
+	.op = OP_LOG,
+	.fails = FAILS(NOT_FOUND),
+	.ask = log_ask,
+	.tell = log_tell,
+	.run = log_run,
+	.runs = log_runs,
+	.show = log_show,
 };
 
 #define POLL_MS 1000 /* also the longest delay before a lost reader is noticed */
@@ -227,33 +267,3 @@ static void log_show(const struct reply *r, struct view *v)
 	else
 		show_events(r, v);
 }
-
-const struct command cmd_log = {
-	.name = "log",
-	.group = "look",
-	.summary = "show the events of a task or of the whole queue",
-	.detail =
-		"Events appear oldest first: the newest 50, or all since the time of --since. On a terminal times are local; "
-		"elsewhere they are UTC. An event `updated` says what changed: priority 2 → 3. Each event has a cursor, "
-		"shown with --json; --after continues from it. --follow shows events from now on, and past ones only with "
-		"--limit, --since or --after. With --json each event is then an object on its own line. --follow also shows "
-		"each lease that expires, as an event `expired`; it is not in the log and has no cursor.",
-	.example = "pawl log t1\n"
-		   "pawl log --since yesterday --kind done,failed\n"
-		   "pawl log --follow --json",
-	.see = "report, stats, show, comment",
-	.model =
-		"The events of a task, or of the whole queue, oldest first. after=CURSOR goes on after an event. "
-		"Changes nothing. " MODEL_NOT_FOUND,
-	.gives = "events count",
-	.params = params,
-	.args_size = sizeof(struct log_args),
-	.flags = C_IDEMPOTENT,
-	.op = OP_LOG,
-	.fails = FAILS(NOT_FOUND),
-	.ask = log_ask,
-	.tell = log_tell,
-	.run = log_run,
-	.runs = log_runs,
-	.show = log_show,
-};

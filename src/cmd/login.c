@@ -1,3 +1,7 @@
+/*
+ * pawl login: saves the token for a server. It saves only a token that the server accepted. It
+ * refuses to send a token in clear text without --insecure.
+ */
 #include <errno.h>
 #include <termios.h>
 #include <unistd.h>
@@ -8,8 +12,6 @@
 #include "cmd/command.h"
 #include "core/role.h"
 #include "queue/remote_queue.h"
-
-#define TIMEOUT_MS 10000
 
 struct login_args {
 	struct args args;
@@ -25,6 +27,34 @@ static const struct param params[] = {
 	      .help = "send the token without TLS, and without a proof of the server"),
 	{ 0 }
 };
+
+static enum result login_run(struct session *s, struct args *args, struct reply *out);
+static void login_show(const struct reply *r, struct view *v);
+
+const struct command cmd_login = {
+	.name = "login",
+	.group = "setup",
+	.summary = "save the token for a server",
+	.detail =
+		"Reads the token from the terminal, without showing it, or from standard input. It asks the server whether the "
+		"token is valid, then saves it in a file that only you can read. pawl sends the token to this scheme, host and "
+		"port only, and only after the server has proved itself: by TLS, by the owner of its Unix socket, or, on this "
+		"machine, by proving that it knows the token. --insecure sends it all the same, for example through a tunnel. "
+		"PAWL_SERVER_TOKEN and PAWL_SERVER_TOKEN_FILE take precedence. PAWL_SERVER_CA names a certificate "
+		"to trust. After that, use the server as a store: --store URL, or pawl init --store URL.",
+	.example = "pawl login https://queue.example.com\n"
+		   "pawl login http://127.0.0.1:7295 <token.txt\n"
+		   "pawl login https://queue.example.com --forget",
+	.see = "token create, serve, init, doctor",
+	.params = params,
+	.args_size = sizeof(struct login_args),
+	.flags = C_WRITE | C_IDEMPOTENT | C_LOCAL | C_SHELL,
+	.fails = FAILS(NOT_FOUND),
+	.run = login_run,
+	.show = login_show,
+};
+
+#define TIMEOUT_MS 10000
 
 /* --- reading the token ----------------------------------------------------------------------------- */
 
@@ -202,26 +232,3 @@ static void login_show(const struct reply *r, struct view *v)
 		view_text(v, YELLOW,
 			  "pawl sends it there without TLS, and without a proof of the server\n");
 }
-
-const struct command cmd_login = {
-	.name = "login",
-	.group = "setup",
-	.summary = "save the token for a server",
-	.detail =
-		"Reads the token from the terminal, without showing it, or from standard input. It asks the server whether the "
-		"token is valid, then saves it in a file that only you can read. pawl sends the token to this scheme, host and "
-		"port only, and only after the server has proved itself: by TLS, by the owner of its Unix socket, or, on this "
-		"machine, by proving that it knows the token. --insecure sends it all the same, for example through a tunnel. "
-		"PAWL_SERVER_TOKEN and PAWL_SERVER_TOKEN_FILE take precedence. PAWL_SERVER_CA names a certificate "
-		"to trust. After that, use the server as a store: --store URL, or pawl init --store URL.",
-	.example = "pawl login https://queue.example.com\n"
-		   "pawl login http://127.0.0.1:7295 <token.txt\n"
-		   "pawl login https://queue.example.com --forget",
-	.see = "token create, serve, init, doctor",
-	.params = params,
-	.args_size = sizeof(struct login_args),
-	.flags = C_WRITE | C_IDEMPOTENT | C_LOCAL | C_SHELL,
-	.fails = FAILS(NOT_FOUND),
-	.run = login_run,
-	.show = login_show,
-};

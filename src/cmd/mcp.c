@@ -1,4 +1,8 @@
-#include "cmd/mcp.h"
+/*
+ * pawl mcp: sets the defaults and runs the face's MCP server. `--max-hold 0` means never, so only
+ * `seen` tells whether the option was given.
+ */
+#include "cmd/cmd_modules.h"
 
 static const struct param params[] = {
 	LOCAL(mcp, profile, "profile", P_CHOICE, .choices = "agent pm all", .value = "NAME",
@@ -10,22 +14,7 @@ static const struct param params[] = {
 	{ 0 }
 };
 
-#define HOLD_MS (INT64_C(3600) * 1000)
-#define MAX_HOLD 1 /* its index in params */
-
-static enum result mcp_cmd_run(struct session *s, struct args *args, struct reply *out)
-{
-	struct mcp_args *a = (struct mcp_args *)args;
-
-	if (!s->mcp)
-		return run_fail(MISCONFIGURED, STR("pawl mcp cannot run here"),
-				STR("run `pawl mcp` by itself"), out);
-	if (!(args->seen >> MAX_HOLD & 1))
-		a->max_hold = HOLD_MS;
-	if (!a->profile.n)
-		a->profile = STR("agent");
-	return s->mcp(s, a, out);
-}
+static enum result mcp_cmd_run(struct session *s, struct args *args, struct reply *out);
 
 const struct command cmd_mcp = {
 	.name = "mcp",
@@ -45,3 +34,20 @@ const struct command cmd_mcp = {
 	.flags = C_LOCAL,
 	.run = mcp_cmd_run,
 };
+
+#define HOLD_MS (INT64_C(3600) * 1000)
+#define MAX_HOLD 1 /* its index in params */
+
+static enum result mcp_cmd_run(struct session *s, struct args *args, struct reply *out)
+{
+	struct mcp_args *a = (struct mcp_args *)args;
+
+	if (!s->mcp)
+		return run_fail(MISCONFIGURED, STR("pawl mcp cannot run here"),
+				STR("run `pawl mcp` by itself"), out);
+	if (!(args->seen >> MAX_HOLD & 1))
+		a->max_hold = HOLD_MS;
+	if (!a->profile.n)
+		a->profile = STR("agent");
+	return s->mcp(s, a, out);
+}

@@ -1,4 +1,8 @@
-#include "cmd/data.h"
+/*
+ * pawl migrate: copies a queue with its log, locks and fences to another store. The source is only
+ * read. The copy is verified against the source, also in a repeated call.
+ */
+#include "cmd/cmd.h"
 
 struct migrate_args {
 	struct args args;
@@ -12,6 +16,29 @@ static const struct param params[] = {
 	      .value = "URI",
 	      .help = "store that gets the queue; its queue must be empty or not exist yet"),
 	{ 0 }
+};
+
+static enum result migrate_run(struct session *s, struct args *args, struct reply *out);
+static void migrate_show(const struct reply *r, struct view *v);
+
+const struct command cmd_migrate = {
+	.name = "migrate",
+	.group = "data",
+	.summary = "copy a queue to another store",
+	.detail =
+		"Copies tasks, comments, log, counter, and locks with their tokens and fences, so every holder can go on "
+		"in the new store. The copy is one commit; pawl compares it with the source record by record, and only "
+		"reads the source. You can repeat an interrupted call. Do not change the source meanwhile: later changes "
+		"are not copied.",
+	.example = "pawl migrate sqlite:.pawl/queue.db files:tasks\n"
+		   "pawl config set store files:tasks",
+	.see = "backup, export, init",
+	.params = params,
+	.args_size = sizeof(struct migrate_args),
+	.flags = C_WRITE | C_IDEMPOTENT,
+	.fails = FAILS(CONFLICT),
+	.run = migrate_run,
+	.show = migrate_show,
 };
 
 static enum result open_store(struct session *s, struct str uri, enum store_mode mode,
@@ -120,23 +147,3 @@ static void migrate_show(const struct reply *r, struct view *v)
 	view_text(v, DIM,
 		  "\nnext: pawl config set store URI, in every folder that uses the queue\n");
 }
-
-const struct command cmd_migrate = {
-	.name = "migrate",
-	.group = "data",
-	.summary = "copy a queue to another store",
-	.detail =
-		"Copies tasks, comments, log, counter, and locks with their tokens and fences, so every holder can go on "
-		"in the new store. The copy is one commit; pawl compares it with the source record by record, and only "
-		"reads the source. You can repeat an interrupted call. Do not change the source meanwhile: later changes "
-		"are not copied.",
-	.example = "pawl migrate sqlite:.pawl/queue.db files:tasks\n"
-		   "pawl config set store files:tasks",
-	.see = "backup, export, init",
-	.params = params,
-	.args_size = sizeof(struct migrate_args),
-	.flags = C_WRITE | C_IDEMPOTENT,
-	.fails = FAILS(CONFLICT),
-	.run = migrate_run,
-	.show = migrate_show,
-};

@@ -1,3 +1,7 @@
+/*
+ * pawl next: shows the next eligible task. With --claim it finds and takes the task in one
+ * operation (OP_TAKE), so that agents do not race for the task that they were shown.
+ */
 #include "cmd/command.h"
 #include "core/lease.h"
 
@@ -27,6 +31,37 @@ static const struct param params[] = {
 	PARAM_CACHED,
 	PARAM_WRITE_STATUS,
 	{ 0 }
+};
+
+static enum result next_ask(struct session *s, struct args *a, struct reply *out);
+
+const struct command cmd_next = {
+	.name = "next",
+	.group = "work",
+	.summary = "show the next eligible task, or claim it",
+	.detail =
+		"A task is eligible if it is Ready, not held, past its time, and has no open dependency or sub-task. An In "
+		"Progress task is eligible too if its lease expired or somebody handed it back. The order is: class "
+		"(Expedite, Fixed Date, Standard, Intangible), higher priority, earlier due date, longest time without an "
+		"edit, id (t2 before t10). Without --claim nothing changes. If no task is eligible, or the "
+		"queue is paused, the exit code is 10. An assigned task is offered to everybody; --mine offers only tasks "
+		"that are assigned to you.",
+	.example = "pawl next --claim --wait 5m\n"
+		   "pawl next --explain",
+	.see = "claim, heartbeat, done, list",
+	.model =
+		"Find work. claim=true takes the most urgent eligible task: the answer is its whole brief, and its "
+		"lock is renewed while you are connected. Without claim the task is shown, not yours. held: tasks "
+		"that you hold. NO_TASKS: none is eligible; wait=30 waits, explain=true says why.",
+	.gives =
+		"task lock candidates count total held paused as_of cached_age_ms parent waits_for comments came_back call_next",
+	.params = params,
+	.args_size = sizeof(struct next_args),
+	.flags = C_WRITE,
+	.op = OP_NEXT,
+	.fails = FAILS(NO_TASKS),
+	.ask = next_ask,
+	.show = show_next,
 };
 
 static const char *next_misuse(const struct args *a, bool claim)
@@ -60,32 +95,3 @@ static enum result next_ask(struct session *s, struct args *a, struct reply *out
 		GIVE(&a->rq, limit, s->quiet ? 0 : 100);
 	return SUCCESS;
 }
-
-const struct command cmd_next = {
-	.name = "next",
-	.group = "work",
-	.summary = "show the next eligible task, or claim it",
-	.detail =
-		"A task is eligible if it is Ready, not held, past its time, and has no open dependency or sub-task. An In "
-		"Progress task is eligible too if its lease expired or somebody handed it back. The order is: class "
-		"(Expedite, Fixed Date, Standard, Intangible), higher priority, earlier due date, longest time without an "
-		"edit, id (t2 before t10). Without --claim nothing changes. If no task is eligible, or the "
-		"queue is paused, the exit code is 10. An assigned task is offered to everybody; --mine offers only tasks "
-		"that are assigned to you.",
-	.example = "pawl next --claim --wait 5m\n"
-		   "pawl next --explain",
-	.see = "claim, heartbeat, done, list",
-	.model =
-		"Find work. claim=true takes the most urgent eligible task: the answer is its whole brief, and its "
-		"lock is renewed while you are connected. Without claim the task is shown, not yours. held: tasks "
-		"that you hold. NO_TASKS: none is eligible; wait=30 waits, explain=true says why.",
-	.gives =
-		"task lock candidates count total held paused as_of cached_age_ms parent waits_for comments came_back call_next",
-	.params = params,
-	.args_size = sizeof(struct next_args),
-	.flags = C_WRITE,
-	.op = OP_NEXT,
-	.fails = FAILS(NO_TASKS),
-	.ask = next_ask,
-	.show = show_next,
-};

@@ -1,7 +1,10 @@
-#include "cmd/overview.h"
+/*
+ * Collects the parts of the overview, each by a read of its own. A part that cannot be read becomes
+ * a warning; the numbers are shown anyway.
+ */
+#include "cmd/cmd.h"
 
 #include "base/when.h"
-#include "cmd/period.h"
 #include "core/lease.h"
 #include "core/typed.h"
 

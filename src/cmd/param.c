@@ -1,4 +1,7 @@
-/* Parses the values of parameters and stores them in the arguments. */
+/*
+ * Parses the values of parameters and stores them in the arguments. All faces come here, so a value
+ * is valid for all of them or for none.
+ */
 #include "cmd/command.h"
 
 #include "base/os.h"

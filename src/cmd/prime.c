@@ -1,9 +1,32 @@
+/*
+ * pawl prime: prints the text that an agent reads at its start. It must not hold up a session: a
+ * process that runs only this command takes less than a second. All text by others is quoted, as
+ * data.
+ */
 #include <stdlib.h>
 
 #include "base/text.h"
 #include "base/os.h"
-#include "cmd/within.h"
+#include "cmd/cmd.h"
 #include "core/lease.h"
+
+static enum result prime_run(struct session *s, struct args *a, struct reply *out);
+static void prime_show(const struct reply *r, struct view *v);
+
+const struct command cmd_prime = {
+	.name = "prime",
+	.group = "look",
+	.summary = "print a short introduction for an agent at its start",
+	.detail =
+		"Says what pawl is, which tasks you hold, which task is next, and the commands. The text has at most 400 "
+		"tokens (of four bytes each), however large the queue is. prime takes at most a second: if the queue does "
+		"not answer in that time, or its config is not trusted, prime says so and exits with 0.",
+	.example = "pawl prime",
+	.see = "status, next, help",
+	.flags = C_IDEMPOTENT,
+	.run = prime_run,
+	.show = prime_show,
+};
 
 /*
  * The text for an agent at its start, in at most 400 tokens of 4 bytes: each part has a fixed limit, and
@@ -196,18 +219,3 @@ static void prime_show(const struct reply *r, struct view *v)
 {
 	buf_adds(v->out, json_get(r->more, "text"));
 }
-
-const struct command cmd_prime = {
-	.name = "prime",
-	.group = "look",
-	.summary = "print a short introduction for an agent at its start",
-	.detail =
-		"Says what pawl is, which tasks you hold, which task is next, and the commands. The text has at most 400 "
-		"tokens (of four bytes each), however large the queue is. prime takes at most a second: if the queue does "
-		"not answer in that time, or its config is not trusted, prime says so and exits with 0.",
-	.example = "pawl prime",
-	.see = "status, next, help",
-	.flags = C_IDEMPOTENT,
-	.run = prime_run,
-	.show = prime_show,
-};

@@ -1,7 +1,29 @@
+/*
+ * pawl queues: lists the queues of the store. A caller that is bound to one queue sees only that
+ * queue.
+ */
 #include <stdlib.h>
 
 #include "client/redact.h"
 #include "cmd/command.h"
+
+static enum result queues_run(struct session *s, struct args *a, struct reply *out);
+static void queues_show(const struct reply *r, struct view *v);
+
+const struct command cmd_queues = {
+	.name = "queues",
+	.group = "look",
+	.summary = "list the queues of the store",
+	.detail =
+		"An asterisk marks the queue that commands use here. --queue, PAWL_QUEUE or the setting queue chooses "
+		"another one; `pawl init --queue NAME` makes one.",
+	.example = "pawl queues\n"
+		   "pawl queues --store git:origin",
+	.see = "init, status, config set",
+	.flags = C_IDEMPOTENT,
+	.run = queues_run,
+	.show = queues_show,
+};
 
 struct names {
 	struct arena *arena;
@@ -60,18 +82,3 @@ static void queues_show(const struct reply *r, struct view *v)
 	if (!v->quiet && !json_array_size(list))
 		view_text(v, DIM, "this store cannot list its queues\n");
 }
-
-const struct command cmd_queues = {
-	.name = "queues",
-	.group = "look",
-	.summary = "list the queues of the store",
-	.detail =
-		"An asterisk marks the queue that commands use here. --queue, PAWL_QUEUE or the setting queue chooses "
-		"another one; `pawl init --queue NAME` makes one.",
-	.example = "pawl queues\n"
-		   "pawl queues --store git:origin",
-	.see = "init, status, config set",
-	.flags = C_IDEMPOTENT,
-	.run = queues_run,
-	.show = queues_show,
-};

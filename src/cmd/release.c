@@ -1,3 +1,7 @@
+/*
+ * pawl release: gives a task back (In Progress to Ready). --force applies only to a lock that is
+ * gone or has expired, never to a live lock.
+ */
 #include "cmd/command.h"
 
 static const struct param params[] = { PARAM_ID("task that you hold"),

@@ -1,3 +1,7 @@
+/*
+ * pawl remove: removes a task. Its log and its fence stay, so a new task with the same id continues
+ * the fence.
+ */
 #include "cmd/command.h"
 
 static const struct param params[] = {
@@ -8,10 +12,7 @@ static const struct param params[] = {
 	{ 0 }
 };
 
-static void remove_show(const struct reply *r, struct view *v)
-{
-	show_did(r, v, "removed");
-}
+static void remove_show(const struct reply *r, struct view *v);
 
 const struct command cmd_remove = {
 	.name = "remove",
@@ -35,3 +36,8 @@ const struct command cmd_remove = {
 	.fails = FAILS(CONFLICT, LOST_LOCK, NOT_FOUND),
 	.show = remove_show,
 };
+
+static void remove_show(const struct reply *r, struct view *v)
+{
+	show_did(r, v, "removed");
+}

@@ -1,3 +1,4 @@
+/* pawl reopen: makes a Done or Canceled task Ready again. Tasks that depend on it wait again. */
 #include "cmd/command.h"
 
 static const struct param params[] = { PARAM_ID("task that is Done or Canceled"),

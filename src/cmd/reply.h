@@ -1,6 +1,6 @@
 /*
- * reply: the result of a command, before a face shows it. Faces read the answer as it is; reply_json() makes
- * the one JSON object that every face shows.
+ * reply: the result of a command, before a face shows it. Faces read the answer directly;
+ * reply_json() makes the one JSON object that every face shows.
  */
 #ifndef CMD_REPLY_H
 #define CMD_REPLY_H

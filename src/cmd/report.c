@@ -1,5 +1,6 @@
 /*
- * The report on the time since yesterday evening. run() makes one JSON object, and the two forms for people are made from it.
+ * pawl report: shows what happened in a period, by default since yesterday evening. report_run() makes one
+ * JSON object, and every form of the output is made from it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -7,10 +8,7 @@
 #include "base/os.h"
 #include "base/text.h"
 #include "base/when.h"
-#include "cmd/period.h"
-
-#define KINDS PERIOD_WORK "done,approved,failed,rework,abandoned,comment"
-#define WAITING (STATUS_BIT(REVIEW) | STATUS_BIT(NEEDS_HELP) | STATUS_BIT(BLOCKED))
+#include "cmd/cmd.h"
 
 struct report_args {
 	struct args args;
@@ -26,6 +24,33 @@ static const struct param params[] = {
 	      .help = "format of the output: text, markdown or json"),
 	{ 0 }
 };
+
+static enum result report_run(struct session *s, struct args *a, struct reply *out);
+static void report_show(const struct reply *r, struct view *v);
+
+const struct command cmd_report = {
+	.name = "report",
+	.group = "look",
+	.summary = "show what happened, for example overnight",
+	.detail =
+		"Shows the tasks that were completed, failed, sent back for rework or abandoned since yesterday 18:00, with "
+		"times and agents, the tasks that wait for a person now, and the work of each agent. Times are local. A "
+		"task that ended twice appears twice.",
+	.example = "pawl report\n"
+		   "pawl report --since \"3 days ago\" --format markdown",
+	.see = "stats, log, status",
+	.model = "What was done in a period, for people. Changes nothing.",
+	.gives = "report",
+	.params = params,
+	.args_size = sizeof(struct report_args),
+	.flags = C_IDEMPOTENT,
+	.op = OP_LOG,
+	.run = report_run,
+	.show = report_show,
+};
+
+#define KINDS PERIOD_WORK "done,approved,failed,rework,abandoned,comment"
+#define WAITING (STATUS_BIT(REVIEW) | STATUS_BIT(NEEDS_HELP) | STATUS_BIT(BLOCKED))
 
 /* --- sections ------------------------------------------------------------------------------------ */
 
@@ -378,24 +403,3 @@ static void report_show(const struct reply *r, struct view *v)
 	else
 		show_text(report, v);
 }
-
-const struct command cmd_report = {
-	.name = "report",
-	.group = "look",
-	.summary = "show what happened, for example overnight",
-	.detail =
-		"Shows the tasks that were completed, failed, sent back for rework or abandoned since yesterday 18:00, with "
-		"times and agents, the tasks that wait for a person now, and the work of each agent. Times are local. A "
-		"task that ended twice appears twice.",
-	.example = "pawl report\n"
-		   "pawl report --since \"3 days ago\" --format markdown",
-	.see = "stats, log, status",
-	.model = "What was done in a period, for people. Changes nothing.",
-	.gives = "report",
-	.params = params,
-	.args_size = sizeof(struct report_args),
-	.flags = C_IDEMPOTENT,
-	.op = OP_LOG,
-	.run = report_run,
-	.show = report_show,
-};

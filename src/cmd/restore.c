@@ -1,4 +1,8 @@
-#include "cmd/data.h"
+/*
+ * pawl restore: replaces the queue by a backup, in one commit. The locks in the backup end, and no
+ * fence goes back, so an old token never works again.
+ */
+#include "cmd/cmd.h"
 
 struct restore_args {
 	struct args args;
@@ -12,6 +16,28 @@ static const struct param params[] = {
 	LOCAL(restore, force, "force", P_FLAG, .letter = 'f',
 	      .help = "replace the tasks of the queue, even if some are held"),
 	{ 0 }
+};
+
+static enum result restore_run(struct session *s, struct args *args, struct reply *out);
+static void restore_show(const struct reply *r, struct view *v);
+
+const struct command cmd_restore = {
+	.name = "restore",
+	.group = "data",
+	.summary = "replace the queue by a backup",
+	.detail =
+		"pawl first reads and checks the whole file; then one commit restores the queue. Locks in the backup end: "
+		"their tokens get LOST_LOCK, and agents must claim again. No fence goes back: each rises above every "
+		"fence that pawl can have granted since the backup. The log continues. A queue with tasks needs --force.",
+	.example = "pawl restore /srv/backups/today.pawl\n"
+		   "pawl restore .pawl/backups/2026-02-06T10-30-00.000Z.pawl --force",
+	.see = "backup, import, clear",
+	.params = params,
+	.args_size = sizeof(struct restore_args),
+	.flags = C_WRITE | C_DESTRUCTIVE,
+	.fails = FAILS(CONFLICT),
+	.run = restore_run,
+	.show = restore_show,
 };
 
 static enum result restore_load(struct session *s, bool force, struct backup *b, size_t *tasks,
@@ -80,22 +106,3 @@ static void restore_show(const struct reply *r, struct view *v)
 	view_count(v, GREEN, view_int(o, "tasks"), "task");
 	view_text(v, GREEN, " restored\n");
 }
-
-const struct command cmd_restore = {
-	.name = "restore",
-	.group = "data",
-	.summary = "replace the queue by a backup",
-	.detail =
-		"pawl first reads and checks the whole file; then one commit restores the queue. Locks in the backup end: "
-		"their tokens get LOST_LOCK, and agents must claim again. No fence goes back: each rises above every "
-		"fence that pawl can have granted since the backup. The log continues. A queue with tasks needs --force.",
-	.example = "pawl restore /srv/backups/today.pawl\n"
-		   "pawl restore .pawl/backups/2026-02-06T10-30-00.000Z.pawl --force",
-	.see = "backup, import, clear",
-	.params = params,
-	.args_size = sizeof(struct restore_args),
-	.flags = C_WRITE | C_DESTRUCTIVE,
-	.fails = FAILS(CONFLICT),
-	.run = restore_run,
-	.show = restore_show,
-};

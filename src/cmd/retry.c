@@ -1,3 +1,4 @@
+/* pawl retry: offers a Failed task again (Failed to Ready). */
 #include "cmd/command.h"
 
 static const struct param params[] = { PARAM_ID("task that is Failed"),

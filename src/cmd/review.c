@@ -1,3 +1,7 @@
+/*
+ * pawl review: hands a task to a reviewer (In Progress to Review). All sub-tasks must have ended,
+ * and the lock ends.
+ */
 #include "cmd/command.h"
 
 static const struct param params[] = { PARAM_ID("task that you hold"),

@@ -1,3 +1,7 @@
+/*
+ * pawl rework: sends a task back (Review to In Progress). The reason becomes a comment, which the
+ * next claim shows.
+ */
 #include "cmd/command.h"
 
 static const struct param params[] = {

@@ -1,3 +1,7 @@
+/*
+ * pawl run: makes a plan from the arguments, gives it to the runner (run/run_jobs.h) and reports the
+ * results. Standard output belongs to the program that runs, so pawl shows notes only.
+ */
 #include "run/run_jobs.h"
 
 #include "base/text.h"
@@ -51,6 +55,41 @@ static const struct param params[] = {
 	PARAM(type, "type", P_NAME, .help = "claim only tasks of this type"),
 	PARAM_WRITE_STATUS,
 	{ 0 }
+};
+
+static enum result run_cmd_run(struct session *s, struct args *args, struct reply *out);
+static void run_cmd_show(const struct reply *r, struct view *v);
+
+const struct command cmd_run = {
+	.name = "run",
+	.group = "work",
+	.summary = "claim a task and run a command for it",
+	.detail =
+		"The command runs in its own process group. Its environment has the id in PAWL_TASK, the fields in "
+		"PAWL_TASK_TITLE, PAWL_TASK_DESCRIPTION and similar variables, why it came back in PAWL_TASK_CAME_BACK, and PAWL_TOKEN, PAWL_FENCE and PAWL_STORE. "
+		"--replace STR puts the id into the arguments. "
+		"pawl renews the lease while the command runs. If the command exits with 0 the task becomes Done, "
+		"otherwise Failed; --on-success and --on-failure change this. pawl passes signals on to the command. If "
+		"Ctrl-C or a signal stops the command, pawl releases the task; --on-interrupt changes this. pawl exits "
+		"with the command's code. With --loop --wait pawl stays while others hold tasks, while tasks wait for "
+		"open work or for a date, and while the queue is paused. The loop ends by itself when no open task can "
+		"become eligible without a person. With DURATION it also waits for people: for tasks that are Blocked, "
+		"in Needs Help or in Review. If the lock is lost, pawl sends the group SIGTERM, after the grace period "
+		"SIGKILL, and exits with 21. With --json the command's output goes to standard error. "
+		"With --jobs on a terminal, pawl shows a line for each job, and above them the output of the commands with the "
+		"id of the task before each line; --plain and --quiet switch this off.",
+	.example = "pawl run --next -- make test\n"
+		   "pawl run t1 --on-success review -- ./agent.sh\n"
+		   "pawl run --loop --replace {} -- ./agent.sh --task {}\n"
+		   "pawl run --loop --wait -- ./agent.sh\n"
+		   "pawl run --loop --jobs 4 -- sh -c 'claude -p \"do task $PAWL_TASK\"'",
+	.see = "next, claim, guard, heartbeat",
+	.params = params,
+	.args_size = sizeof(struct run_args),
+	.flags = C_WRITE | C_SHELL,
+	.fails = FAILS(NO_TASKS, CONFLICT, LOST_LOCK, INCOMPLETE_SUBTASKS, NOT_FOUND),
+	.run = run_cmd_run,
+	.show = run_cmd_show,
 };
 
 struct running {
@@ -301,7 +340,7 @@ static enum result answer_all(struct session *s, const struct run_sum *sum,
 	return code;
 }
 
-static enum result run(struct session *s, struct args *args, struct reply *out)
+static enum result run_cmd_run(struct session *s, struct args *args, struct reply *out)
 {
 	const struct run_args *a = (const struct run_args *)args;
 	struct running x = { .s = s,
@@ -336,35 +375,3 @@ static void run_cmd_show(const struct reply *r, struct view *v)
 	(void)r;
 	(void)v;
 }
-
-const struct command cmd_run = {
-	.name = "run",
-	.group = "work",
-	.summary = "claim a task and run a command for it",
-	.detail =
-		"The command runs in its own process group. Its environment has the id in PAWL_TASK, the fields in "
-		"PAWL_TASK_TITLE, PAWL_TASK_DESCRIPTION and similar variables, why it came back in PAWL_TASK_CAME_BACK, and PAWL_TOKEN, PAWL_FENCE and PAWL_STORE. "
-		"--replace STR puts the id into the arguments. "
-		"pawl renews the lease while the command runs. If the command exits with 0 the task becomes Done, "
-		"otherwise Failed; --on-success and --on-failure change this. pawl passes signals on to the command. If "
-		"Ctrl-C or a signal stops the command, pawl releases the task; --on-interrupt changes this. pawl exits "
-		"with the command's code. With --loop --wait pawl stays while others hold tasks, while tasks wait for "
-		"open work or for a date, and while the queue is paused. The loop ends by itself when no open task can "
-		"become eligible without a person. With DURATION it also waits for people: for tasks that are Blocked, "
-		"in Needs Help or in Review. If the lock is lost, pawl sends the group SIGTERM, after the grace period "
-		"SIGKILL, and exits with 21. With --json the command's output goes to standard error. "
-		"With --jobs on a terminal, pawl shows a line for each job, and above them the output of the commands with the "
-		"id of the task before each line; --plain and --quiet switch this off.",
-	.example = "pawl run --next -- make test\n"
-		   "pawl run t1 --on-success review -- ./agent.sh\n"
-		   "pawl run --loop --replace {} -- ./agent.sh --task {}\n"
-		   "pawl run --loop --wait -- ./agent.sh\n"
-		   "pawl run --loop --jobs 4 -- sh -c 'claude -p \"do task $PAWL_TASK\"'",
-	.see = "next, claim, guard, heartbeat",
-	.params = params,
-	.args_size = sizeof(struct run_args),
-	.flags = C_WRITE | C_SHELL,
-	.fails = FAILS(NO_TASKS, CONFLICT, LOST_LOCK, INCOMPLETE_SUBTASKS, NOT_FOUND),
-	.run = run,
-	.show = run_cmd_show,
-};

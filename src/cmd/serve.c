@@ -1,4 +1,8 @@
-#include "cmd/serve.h"
+/*
+ * pawl serve: loads pawl-serve.so and serves the store over HTTP. A store that is itself a server
+ * is refused.
+ */
+#include "cmd/cmd_modules.h"
 
 #include "base/module.h"
 #include "queue/remote_queue.h"
@@ -21,6 +25,30 @@ static const struct param params[] = {
 	LOCAL(serve, log, "log", P_CHOICE, .choices = "logfmt json none", .value = "FORM",
 	      .def = "logfmt", .help = "form of the log on standard error: logfmt, json or none"),
 	{ 0 }
+};
+
+static enum result serve_cmd_run(struct session *s, struct args *args, struct reply *out);
+
+const struct command cmd_serve = {
+	.name = "serve",
+	.group = "setup",
+	.summary = "serve the queues of the store over HTTP",
+	.detail =
+		"The server runs in the foreground until SIGTERM or SIGINT and works beside other pawl processes on the same "
+		"store. Every caller needs a token of `pawl token create`; the first start makes one for an admin and keeps "
+		"it in a file that only you can read. Any address besides loopback needs --tls-cert and --tls-key, or "
+		"--behind-proxy. SIGHUP reloads the certificate, the tokens and the settings. The server answers POST /v1/COMMAND?queue=NAME with the "
+		"JSON object of that command; /openapi.json describes all calls.",
+	.example =
+		"pawl serve\n"
+		"pawl serve --listen 0.0.0.0:7295 --tls-cert cert.pem --tls-key key.pem --host-name "
+		"queue.example.com\n"
+		"pawl serve --listen unix:/run/pawl/pawl.sock",
+	.see = "token create, mcp",
+	.params = params,
+	.args_size = sizeof(struct serve_args),
+	.flags = C_WRITE | C_SHELL,
+	.run = serve_cmd_run,
 };
 
 const struct serve_ops *serve_load(struct session *s, struct reply *out)
@@ -58,25 +86,3 @@ static enum result serve_cmd_run(struct session *s, struct args *args, struct re
 {
 	return serve_with(s, (const struct serve_args *)args, out);
 }
-
-const struct command cmd_serve = {
-	.name = "serve",
-	.group = "setup",
-	.summary = "serve the queues of the store over HTTP",
-	.detail =
-		"The server runs in the foreground until SIGTERM or SIGINT and works beside other pawl processes on the same "
-		"store. Every caller needs a token of `pawl token create`; the first start makes one for an admin and keeps "
-		"it in a file that only you can read. Any address besides loopback needs --tls-cert and --tls-key, or "
-		"--behind-proxy. SIGHUP reloads the certificate, the tokens and the settings. The server answers POST /v1/COMMAND?queue=NAME with the "
-		"JSON object of that command; /openapi.json describes all calls.",
-	.example =
-		"pawl serve\n"
-		"pawl serve --listen 0.0.0.0:7295 --tls-cert cert.pem --tls-key key.pem --host-name "
-		"queue.example.com\n"
-		"pawl serve --listen unix:/run/pawl/pawl.sock",
-	.see = "token create, mcp",
-	.params = params,
-	.args_size = sizeof(struct serve_args),
-	.flags = C_WRITE | C_SHELL,
-	.run = serve_cmd_run,
-};

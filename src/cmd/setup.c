@@ -1,10 +1,13 @@
-#include "cmd/setup_list.h"
+/*
+ * pawl setup: adds pawl to the files of coding agents, or removes it. All files are planned before
+ * the first one is written: if one of them does not fit, none is changed. All other content stays
+ * byte for byte.
+ */
+#include "cmd/setup.h"
 
 #include "base/text.h"
 #include "cmd/command.h"
-#include "cmd/data.h"
-
-#define FILES_MAX 64
+#include "cmd/cmd.h"
 
 struct setup_args {
 	struct args args;
@@ -34,6 +37,39 @@ static const struct param params[] = {
 	LOCAL(setup, yes, "yes", P_FLAG, .letter = 'y', .help = "write without asking"),
 	{ 0 }
 };
+
+static enum result setup_run(struct session *s, struct args *args, struct reply *out);
+static void setup_show(const struct reply *r, struct view *v);
+
+const struct command cmd_setup = {
+	.name = "setup",
+	.group = "setup",
+	.summary = "configure a coding agent to use pawl (or remove that configuration)",
+	.detail =
+		"Adds two things to the files of the project (or of the user): the MCP server `pawl mcp`, and a skill, a "
+		"rule or a section of AGENTS.md that explains its use. With --agent NAME the server and the hooks work under "
+		"that name. setup shows the change and asks; without a terminal it needs --yes. It keeps all other content "
+		"byte for byte, comments included; a second run changes nothing, and --remove restores the earlier content. "
+		"generic writes .mcp.json and AGENTS.md, and prints the entry for clients whose files setup does not write. "
+		"With --http URL the client calls a `pawl serve` at that URL; the entry names the variable " SETUP_TOKEN
+		", from which the client takes the token. "
+		"setup never touches Git's hooks.",
+	.example = "pawl setup claude --hooks\n"
+		   "pawl setup codex --agent backend --yes\n"
+		   "pawl setup claude --http https://tasks.example:7295 --yes\n"
+		   "pawl setup --list\n"
+		   "pawl setup --all --yes\n"
+		   "pawl setup claude --remove\n"
+		   "pawl setup --from beads",
+	.see = "prime, hook, guard, init",
+	.params = params,
+	.args_size = sizeof(struct setup_args),
+	.flags = C_IDEMPOTENT | C_LOCAL | C_SHELL | C_REPORT,
+	.run = setup_run,
+	.show = setup_show,
+};
+
+#define FILES_MAX 64
 
 struct setup {
 	struct session *s;
@@ -557,31 +593,3 @@ static void setup_show(const struct reply *r, struct view *v)
 		view_text(v, PLAIN, "nothing to do: %s\n", (const char *)r->own);
 	show_entries(v, json_object_get(o, "entries"));
 }
-
-const struct command cmd_setup = {
-	.name = "setup",
-	.group = "setup",
-	.summary = "configure a coding agent to use pawl (or remove that configuration)",
-	.detail =
-		"Adds two things to the files of the project (or of the user): the MCP server `pawl mcp`, and a skill, a "
-		"rule or a section of AGENTS.md that explains its use. With --agent NAME the server and the hooks work under "
-		"that name. setup shows the change and asks; without a terminal it needs --yes. It keeps all other content "
-		"byte for byte, comments included; a second run changes nothing, and --remove restores the earlier content. "
-		"generic writes .mcp.json and AGENTS.md, and prints the entry for clients whose files setup does not write. "
-		"With --http URL the client calls a `pawl serve` at that URL; the entry names the variable " SETUP_TOKEN
-		", from which the client takes the token. "
-		"setup never touches Git's hooks.",
-	.example = "pawl setup claude --hooks\n"
-		   "pawl setup codex --agent backend --yes\n"
-		   "pawl setup claude --http https://tasks.example:7295 --yes\n"
-		   "pawl setup --list\n"
-		   "pawl setup --all --yes\n"
-		   "pawl setup claude --remove\n"
-		   "pawl setup --from beads",
-	.see = "prime, hook, guard, init",
-	.params = params,
-	.args_size = sizeof(struct setup_args),
-	.flags = C_IDEMPOTENT | C_LOCAL | C_SHELL | C_REPORT,
-	.run = setup_run,
-	.show = setup_show,
-};

@@ -1,7 +1,15 @@
-#include "cmd/setup_entry.h"
+/*
+ * setup_entry_is() compares a value with the one that setup_entry_make() would make, so setup never
+ * takes an entry that somebody else wrote for its own.
+ */
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "base/buf.h"
+#include "base/fs.h"
+#include "base/os.h"
 #include "cmd/reply.h"
+#include "cmd/setup.h"
 
 json_t *setup_entry_args(struct str agent)
 {
@@ -183,4 +191,232 @@ bool setup_entry_is(const struct setup_entry *e, const json_t *v, struct setup_a
 	if (!e->http || !as->url.n)
 		*as = (struct setup_as){ .agent = arena_str(a, agent_in(e, v, a)) };
 	return setup_entry_equals(e, *as, v, a);
+}
+
+const struct setup_client setup_clients[] = {
+	{ "claude", "Claude Code", "claude", ".claude", "CLAUDE_CONFIG_DIR", ".claude/" },
+	{ "codex", "Codex", "codex", ".codex", "CODEX_HOME", ".codex/" },
+	{ "cursor", "Cursor", "cursor cursor-agent", ".cursor", NULL, NULL },
+	{ "gemini", "Gemini CLI", "gemini", ".gemini", NULL, NULL },
+	{ "copilot", "Copilot CLI", "copilot", ".copilot", "COPILOT_HOME", ".copilot/" },
+	{ "vscode", "VS Code", "code", ".config/Code", "XDG_CONFIG_HOME", ".config/" },
+	{ "opencode", "opencode", "opencode", ".config/opencode", "XDG_CONFIG_HOME", ".config/" },
+	{ "qwen", "Qwen Code", "qwen", ".qwen", NULL, NULL },
+	{ "amp", "Amp", "amp", ".config/amp", NULL, NULL },
+	{ "generic", "other clients", NULL, NULL, NULL, NULL },
+	{ 0 },
+};
+
+#define SERVER                        \
+	{                             \
+		.shape = SHAPE_SERVER \
+	}
+
+const struct other_client other_clients[] = {
+	{ "Kiro", ".kiro/settings/mcp.json", "~/.kiro/settings/mcp.json", "mcpServers", SERVER },
+	{ "Roo Code", ".roo/mcp.json", NULL, "mcpServers", SERVER },
+	{ "Junie", ".junie/mcp/mcp.json", "~/.junie/mcp/mcp.json", "mcpServers", SERVER },
+	{ "Windsurf", NULL, "~/.codeium/windsurf/mcp_config.json", "mcpServers", SERVER },
+	{ "Cline", NULL, "~/.cline/data/settings/cline_mcp_settings.json", "mcpServers", SERVER },
+	{ "Zed",
+	  ".zed/settings.json",
+	  "~/.config/zed/settings.json",
+	  "context_servers",
+	  { .shape = SHAPE_ENV } },
+	{ "Kilo Code",
+	  "kilo.jsonc",
+	  "~/.config/kilo/kilo.jsonc",
+	  "mcp",
+	  { .shape = SHAPE_COMMAND_LIST } },
+	{ "goose", NULL, "~/.config/goose/config.yaml", NULL, SERVER },
+	{ 0 },
+};
+
+const struct setup_client *setup_client_find(struct str name)
+{
+	const struct setup_client *c = setup_clients;
+
+	while (c->name && !str_is(name, c->name))
+		c++;
+	return c->name ? c : NULL;
+}
+
+/* --- its home folder ----------------------------------------------------------------------------- */
+
+/* NULL: the folder is in its default place. */
+static const char *moved_to(const struct setup_client *c)
+{
+	const char *to = c->variable ? getenv(c->variable) : NULL;
+
+	return to && to[0] == '/' ? to : NULL;
+}
+
+const char *setup_client_home(const struct setup_client *c, struct arena *a)
+{
+	const char *home = moved_to(c);
+
+	if (!home)
+		home = getenv("HOME");
+	return home && home[0] == '/' ? fs_real(a, home) : NULL;
+}
+
+const char *setup_client_file(const struct setup_client *c, const char *user_file)
+{
+	struct str name = str_c(user_file);
+
+	if (user_file && moved_to(c))
+		str_cut_prefix(&name, str_c(c->moved));
+	return name.p;
+}
+
+/* --- is it installed? ---------------------------------------------------------------------------- */
+
+/* A relative folder in PATH does not count: it depends on the current folder. */
+static const char *find_program(struct str name, struct arena *a)
+{
+	struct str path = str_c(getenv("PATH"));
+
+	while (path.n) {
+		struct str dir = str_cut(&path, ':');
+		char *file = fs_join(a, dir, name);
+
+		if (str_starts(dir, STR("/")) && !access(file, X_OK) && !fs_is_dir(file))
+			return file;
+	}
+	return NULL;
+}
+
+const char *setup_client_installed(const struct setup_client *c, struct arena *a)
+{
+	const char *home = setup_client_home(c, a), *found = NULL;
+	struct str names = str_c(c->programs), folder = str_c(c->folder);
+
+	while (names.n && !found)
+		found = find_program(str_cut(&names, ' '), a);
+	if (found || !home || !folder.n)
+		return found;
+	if (moved_to(c) && !str_cut_prefix(&folder, str_c(c->moved)))
+		return fs_is_dir(home) ? home : NULL; /* the folder itself was moved */
+	found = fs_join(a, str_c(home), folder);
+	return fs_is_dir(found) ? found : NULL;
+}
+
+/* --- entries for the others ---------------------------------------------------------------------- */
+
+static struct str goose_entry(struct str agent, struct arena *a)
+{
+	json_t *args = setup_entry_args(agent);
+	char *text = json_dumps(args, 0); /* JSON is YAML */
+	struct str out = arena_printf(a,
+				      "extensions:\n"
+				      "  pawl:\n"
+				      "    name: pawl\n"
+				      "    type: stdio\n"
+				      "    cmd: pawl\n"
+				      "    args: %s\n"
+				      "    enabled: true\n"
+				      "    timeout: 300\n",
+				      text);
+
+	free(text);
+	json_decref(args);
+	return out;
+}
+
+struct str other_client_entry(const struct other_client *c, struct str agent, struct arena *a)
+{
+	struct str out;
+	json_t *o;
+	char *text;
+
+	if (!c->key)
+		return goose_entry(agent, a);
+	o = json_pack("{s:{s:o}}", c->key, "pawl",
+		      setup_entry_make(&c->entry, (struct setup_as){ .agent = agent }, a));
+	text = json_dumps(o, JSON_INDENT(2));
+	out = arena_printf(a, "%s\n", text);
+	free(text);
+	json_decref(o);
+	return out;
+}
+
+#define URL_MAX 1024
+
+/* Clients replace $NAME, ${NAME} and {env:NAME} in their settings: a URL with one of them could send out any variable. */
+static const char allowed[] =
+	"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~:/?[]@!&'()*+,;=%";
+
+static const char *bad_text(struct str url)
+{
+	for (size_t i = 0; i < url.n; i++)
+		if (!url.p[i] || !strchr(allowed, url.p[i]))
+			return "the URL has a character that does not belong into one";
+	if (url.n > URL_MAX)
+		return "the URL is too long";
+	/* files of a project are shared, and command lines can be seen by other users */
+	if (memmem(str_p(url), url.n, "pawl_", 5) || memmem(str_p(url), url.n, "token=", 6))
+		return "the URL seems to have a token in it; the client takes the token from the "
+		       "variable " SETUP_TOKEN;
+	return NULL;
+}
+
+const char *setup_url(struct str said, struct str *out, struct arena *a)
+{
+	struct str path = said, host, query;
+	const char *fault = bad_text(said);
+	bool safe = str_cut_prefix(&path, STR("https://"));
+
+	if (fault)
+		return fault;
+	if (!safe && !str_cut_prefix(&path, STR("http://")))
+		return "the URL of a server begins with https:// or http://";
+	query = path;
+	path = str_cut(&query, '?');
+	host = str_cut(&path, '/');
+	if (!host.n || memchr(host.p, '@', host.n))
+		return "the URL must name a host, and no user";
+	if (!safe && !host_is_loopback(host))
+		return "http:// would show the token to the network: use https://";
+	*out = arena_printf(a, "http%s://%.*s/%s%s%.*s", safe ? "s" : "", STRF(host),
+			    arena_cstr(a, path.n ? path : STR("mcp")), query.n ? "?" : "",
+			    STRF(query));
+	return NULL;
+}
+
+/* Adds the text, %-encoded. */
+static void put_encoded(struct buf *b, struct str s)
+{
+	for (size_t i = 0; i < s.n; i++) {
+		unsigned char c = (unsigned char)s.p[i];
+
+		if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+		    (c && strchr("-._~", c)))
+			buf_addc(b, (char)c);
+		else
+			buf_addf(b, "%%%02X", c);
+	}
+}
+
+struct str setup_url_as(struct str url, struct str agent, struct arena *a)
+{
+	struct buf b = BUF_MAX(16 * URL_MAX);
+	struct str rest = url, out;
+	const char *between = "?";
+
+	if (!agent.n)
+		return url;
+	buf_adds(&b, str_cut(&rest, '?'));
+	while (rest.n) {
+		struct str one = str_cut(&rest, '&');
+
+		if (str_starts(one, STR("agent=")))
+			continue;
+		buf_addf(&b, "%s%.*s", between, STRF(one));
+		between = "&";
+	}
+	buf_addf(&b, "%sagent=", between);
+	put_encoded(&b, agent);
+	out = arena_str(a, buf_str(&b));
+	buf_free(&b);
+	return out;
 }

@@ -1,4 +1,5 @@
-#include "cmd/setup_list.h"
+/* Applies each client's server entry in memory to find its state, and writes nothing. */
+#include "cmd/setup.h"
 
 static const struct piece *server_of(const struct setup_client *c)
 {

@@ -1,4 +1,8 @@
-#include "cmd/setup_piece.h"
+/*
+ * The table of pieces, and how one is added to a text and removed from it. A place that holds
+ * somebody else's entry is TEXT_OTHER, and stays as it is.
+ */
+#include "cmd/setup.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,35 @@
+/*
+ * pawl show: everything about one task. Comments, attempts and related tasks come with the same
+ * call, so they belong to the same state of the task.
+ */
 #include "base/when.h"
 #include "cmd/command.h"
 
 static const struct param params[] = { PARAM_ID("task to show"), PARAM_CACHED, { 0 } };
+
+static enum result show_ask(struct session *s, struct args *a, struct reply *out);
+static void show_tell(struct session *s, const struct args *a, struct reply *out);
+
+const struct command cmd_show = {
+	.name = "show",
+	.group = "look",
+	.summary = "show everything about one task",
+	.detail =
+		"With its sub-tasks, the tasks that it depends on and those that depend on it (up to 50 of each), its "
+		"last 20 attempts with their outcomes, and all comments.",
+	.example = "pawl show t1",
+	.see = "list, tree, log, status",
+	.model = "One task with its comments and its holder. Changes nothing. " MODEL_NOT_FOUND,
+	.gives =
+		"task comments came_back subtasks depends_on dependents attempts as_of cached_age_ms",
+	.params = params,
+	.flags = C_IDEMPOTENT,
+	.op = OP_SHOW,
+	.fails = FAILS(NOT_FOUND),
+	.ask = show_ask,
+	.tell = show_tell,
+	.show = show_details,
+};
 
 static void add_text(json_t *o, const char *key, struct str text)
 {
@@ -75,24 +103,3 @@ static void show_tell(struct session *s, const struct args *a, struct reply *out
 	if (!out->ans.n_events)
 		json_object_set_new(reply_more(out), "comments", json_array());
 }
-
-const struct command cmd_show = {
-	.name = "show",
-	.group = "look",
-	.summary = "show everything about one task",
-	.detail =
-		"With its sub-tasks, the tasks that it depends on and those that depend on it (up to 50 of each), its "
-		"last 20 attempts with their outcomes, and all comments.",
-	.example = "pawl show t1",
-	.see = "list, tree, log, status",
-	.model = "One task with its comments and its holder. Changes nothing. " MODEL_NOT_FOUND,
-	.gives =
-		"task comments came_back subtasks depends_on dependents attempts as_of cached_age_ms",
-	.params = params,
-	.flags = C_IDEMPOTENT,
-	.op = OP_SHOW,
-	.fails = FAILS(NOT_FOUND),
-	.ask = show_ask,
-	.tell = show_tell,
-	.show = show_details,
-};

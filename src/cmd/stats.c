@@ -1,21 +1,47 @@
-/* Throughput, cycle time and the age of open work. */
+/*
+ * pawl stats: throughput, cycle time and the age of open work. All figures come from one read of
+ * the log and one of the open tasks.
+ */
 #include <stdlib.h>
 
 #include "base/os.h"
 #include "base/when.h"
-#include "cmd/period.h"
-
-#define DAY_MS (24 * 60 * 60 * INT64_C(1000))
-#define DAYS 14     /* the default period, with today */
-#define ROWS_MAX 31 /* a longer period is shown by weeks */
-#define DAYS_MAX 3660
-#define OPEN (STATUS_ALL & ~(STATUS_BIT(DONE) | STATUS_BIT(FAILED) | STATUS_BIT(CANCELED)))
+#include "cmd/cmd.h"
 
 static const struct param params[] = {
 	PARAM(since, "since", P_TIME, .def = "14 days", .help = "first day of the figures"),
 	PARAM(holder, "by", P_NAME, .value = "AGENT", .help = "count only the work of this agent"),
 	{ 0 }
 };
+
+static enum result stats_run(struct session *s, struct args *a, struct reply *out);
+static void stats_show(const struct reply *r, struct view *v);
+
+const struct command cmd_stats = {
+	.name = "stats",
+	.group = "look",
+	.summary = "show throughput, cycle time and the age of open work",
+	.detail =
+		"The bars show the tasks that were completed on each day; a period of more than 31 days is shown by weeks. "
+		"The cycle time of a task is the time from its first claim to its end. Its age is the time since it was "
+		"created. Days are local.",
+	.example = "pawl stats\n"
+		   "pawl stats --since 2026-10-01 --by claude",
+	.see = "report, log, status",
+	.model = "How long tasks took and how many were done, for people. Changes nothing.",
+	.gives = "stats",
+	.params = params,
+	.flags = C_IDEMPOTENT,
+	.op = OP_LOG,
+	.run = stats_run,
+	.show = stats_show,
+};
+
+#define DAY_MS (24 * 60 * 60 * INT64_C(1000))
+#define DAYS 14     /* the default period, with today */
+#define ROWS_MAX 31 /* a longer period is shown by weeks */
+#define DAYS_MAX 3660
+#define OPEN (STATUS_ALL & ~(STATUS_BIT(DONE) | STATUS_BIT(FAILED) | STATUS_BIT(CANCELED)))
 
 /* --- figures ------------------------------------------------------------------------------------- */
 
@@ -262,23 +288,3 @@ static void stats_show(const struct reply *r, struct view *v)
 		show_spread(v, "cycle time  ", cycle);
 	show_open(v, json_object_get(stats, "open"));
 }
-
-const struct command cmd_stats = {
-	.name = "stats",
-	.group = "look",
-	.summary = "show throughput, cycle time and the age of open work",
-	.detail =
-		"The bars show the tasks that were completed on each day; a period of more than 31 days is shown by weeks. "
-		"The cycle time of a task is the time from its first claim to its end. Its age is the time since it was "
-		"created. Days are local.",
-	.example = "pawl stats\n"
-		   "pawl stats --since 2026-10-01 --by claude",
-	.see = "report, log, status",
-	.model = "How long tasks took and how many were done, for people. Changes nothing.",
-	.gives = "stats",
-	.params = params,
-	.flags = C_IDEMPOTENT,
-	.op = OP_LOG,
-	.run = stats_run,
-	.show = stats_show,
-};

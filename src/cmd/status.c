@@ -1,5 +1,9 @@
+/*
+ * pawl status: shows the overview or the status of a task, or sets that status. OP_STATUS follows
+ * the rules of the command for the new status, so it is not a way around them.
+ */
 #include "cmd/command.h"
-#include "cmd/overview.h"
+#include "cmd/cmd.h"
 #include "core/lease.h"
 
 static const struct param params[] = {
@@ -15,6 +19,41 @@ static const struct param params[] = {
 	      .help = "for Blocked: time to look at the task again"),
 	PARAM_TTL(LEASE_DEFAULT),
 	{ 0 }
+};
+
+static enum result status_ask(struct session *s, struct args *a, struct reply *out);
+static void status_tell(struct session *s, const struct args *a, struct reply *out);
+static void status_show(const struct reply *r, struct view *v);
+
+const struct command cmd_status = {
+	.name = "status",
+	.group = "look",
+	.summary = "show an overview of the queue, or set the status of a task",
+	.detail =
+		"Without ID: the number of tasks in each status, the agents that work, are idle or lost their task (dead), "
+		"the tasks that wait for a person with the reason of each, and the work of the last hour. With ID: the "
+		"status of that task. With ID and STATUS: one call sets that status, by the same rules and locks as the "
+		"command for it. in-progress claims; ready releases or retries; review, done, blocked, failed and canceled "
+		"act like the commands review, done, block, fail and cancel.",
+	.example = "pawl status\n"
+		   "pawl status t1 in-progress\n"
+		   "pawl status t1 done --summary \"fixed\"",
+	.see = "list, claim, done, review, block",
+	.model =
+		"Without id: how many tasks each status has, and who holds what. With id: its status. With id and "
+		"status: sets it by the rules of claim, release, review, done, block, escalate, fail, retry and "
+		"cancel. Never set your own work from Review to Done. CONFLICT: it is held; call next. "
+		"INCOMPLETE_SUBTASKS: finish those first (list parent=ID). " MODEL_LOST
+			MODEL_NOT_FOUND,
+	.gives =
+		"task lock counts waiting total held held_total paused changed parent waits_for comments came_back call_next",
+	.params = params,
+	.flags = C_WRITE,
+	.op = OP_STATUS,
+	.fails = FAILS(CONFLICT, LOST_LOCK, INCOMPLETE_SUBTASKS, NOT_FOUND),
+	.ask = status_ask,
+	.tell = status_tell,
+	.show = status_show,
 };
 
 static enum result status_ask(struct session *s, struct args *a, struct reply *out)
@@ -77,34 +116,3 @@ static void status_show(const struct reply *r, struct view *v)
 	else
 		show_one(&r->ans, v);
 }
-
-const struct command cmd_status = {
-	.name = "status",
-	.group = "look",
-	.summary = "show an overview of the queue, or set the status of a task",
-	.detail =
-		"Without ID: the number of tasks in each status, the agents that work, are idle or lost their task (dead), "
-		"the tasks that wait for a person with the reason of each, and the work of the last hour. With ID: the "
-		"status of that task. With ID and STATUS: one call sets that status, by the same rules and locks as the "
-		"command for it. in-progress claims; ready releases or retries; review, done, blocked, failed and canceled "
-		"act like the commands review, done, block, fail and cancel.",
-	.example = "pawl status\n"
-		   "pawl status t1 in-progress\n"
-		   "pawl status t1 done --summary \"fixed\"",
-	.see = "list, claim, done, review, block",
-	.model =
-		"Without id: how many tasks each status has, and who holds what. With id: its status. With id and "
-		"status: sets it by the rules of claim, release, review, done, block, escalate, fail, retry and "
-		"cancel. Never set your own work from Review to Done. CONFLICT: it is held; call next. "
-		"INCOMPLETE_SUBTASKS: finish those first (list parent=ID). " MODEL_LOST
-			MODEL_NOT_FOUND,
-	.gives =
-		"task lock counts waiting total held held_total paused changed parent waits_for comments came_back call_next",
-	.params = params,
-	.flags = C_WRITE,
-	.op = OP_STATUS,
-	.fails = FAILS(CONFLICT, LOST_LOCK, INCOMPLETE_SUBTASKS, NOT_FOUND),
-	.ask = status_ask,
-	.tell = status_tell,
-	.show = status_show,
-};

@@ -1,10 +1,12 @@
+/*
+ * pawl sync: loads the module for a board (pawl-sync-NAME.so), runs it and shows its counts. It
+ * tells a board that pawl does not know from a module that is not installed.
+ */
 #include "sync/sync.h"
 
 #include "base/module.h"
 #include "base/text.h"
 #include "cmd/command.h"
-
-#define EVERY_MS 10000
 
 struct sync_args {
 	struct args args;
@@ -24,6 +26,35 @@ static const struct param params[] = {
 	      .help = "add the properties and options that the database lacks"),
 	{ 0 }
 };
+
+static enum result sync_run(struct session *s, struct args *args, struct reply *out);
+static void sync_show(const struct reply *r, struct view *v);
+
+const struct command cmd_sync = {
+	.name = "sync",
+	.group = "data",
+	.summary = "keep the queue and a database in Notion alike",
+	.detail =
+		"The queue stays the truth: agents claim tasks in it, and people see and edit them as pages in Notion. New pages "
+		"become tasks. Title, text, priority, class, due date and parent follow whichever side changed; if both did, the "
+		"page wins. Moves on the board are operations: Review to Done approves, Review to In Progress asks for rework, "
+		"Canceled cancels. An edit that the queue refuses is taken back, and a comment on the page says why. The state of "
+		"a held task is pawl's. A page that another program has locked is not offered.\n\n"
+		"NOTION_TOKEN is the token of the integration, or NOTION_TOKEN_FILE names a file that has it. A sync that was "
+		"killed is completed by the next one. --check also says what the database lacks.",
+	.example = "pawl sync notion:0123456789abcdef0123456789abcdef --check\n"
+		   "pawl sync notion:0123456789abcdef0123456789abcdef --add-options\n"
+		   "pawl sync notion: --watch",
+	.see = "import, export, board",
+	.params = params,
+	.args_size = sizeof(struct sync_args),
+	.flags = C_WRITE | C_SHELL,
+	.fails = FAILS(CONFLICT),
+	.run = sync_run,
+	.show = sync_show,
+};
+
+#define EVERY_MS 10000
 
 /* --- the module --------------------------------------------------------------------------------- */
 
@@ -167,27 +198,3 @@ static void sync_show(const struct reply *r, struct view *v)
 	sync_count(v, o, "refused", "refused edit");
 	view_text(v, PLAIN, check ? " (nothing was changed)\n" : "\n");
 }
-
-const struct command cmd_sync = {
-	.name = "sync",
-	.group = "data",
-	.summary = "keep the queue and a database in Notion alike",
-	.detail =
-		"The queue stays the truth: agents claim tasks in it, and people see and edit them as pages in Notion. New pages "
-		"become tasks. Title, text, priority, class, due date and parent follow whichever side changed; if both did, the "
-		"page wins. Moves on the board are operations: Review to Done approves, Review to In Progress asks for rework, "
-		"Canceled cancels. An edit that the queue refuses is taken back, and a comment on the page says why. The state of "
-		"a held task is pawl's. A page that another program has locked is not offered.\n\n"
-		"NOTION_TOKEN is the token of the integration, or NOTION_TOKEN_FILE names a file that has it. A sync that was "
-		"killed is completed by the next one. --check also says what the database lacks.",
-	.example = "pawl sync notion:0123456789abcdef0123456789abcdef --check\n"
-		   "pawl sync notion:0123456789abcdef0123456789abcdef --add-options\n"
-		   "pawl sync notion: --watch",
-	.see = "import, export, board",
-	.params = params,
-	.args_size = sizeof(struct sync_args),
-	.flags = C_WRITE | C_SHELL,
-	.fails = FAILS(CONFLICT),
-	.run = sync_run,
-	.show = sync_show,
-};

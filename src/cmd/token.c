@@ -1,3 +1,7 @@
+/*
+ * pawl token create, list and revoke: the tokens of a server's callers. pawl shows a token once and
+ * keeps only its hash, in the server's state folder and never in the store.
+ */
 #include <errno.h>
 
 #include "base/os.h"
@@ -29,6 +33,60 @@ static const struct param revoke_params[] = { LOCAL(token, name, "NAME", P_NAME,
 						    .flags = P_POSITIONAL | P_REQUIRED | P_FILLED,
 						    .help = "name of the token"),
 					      { 0 } };
+
+static enum result run_create(struct session *s, struct args *args, struct reply *out);
+static void show_create(const struct reply *r, struct view *v);
+static enum result run_list(struct session *s, struct args *args, struct reply *out);
+static void show_list(const struct reply *r, struct view *v);
+static enum result run_revoke(struct session *s, struct args *args, struct reply *out);
+static void show_revoke(const struct reply *r, struct view *v);
+
+const struct command cmd_token_create = {
+	.name = "token create",
+	.group = "setup",
+	.summary = "make a token for a caller of `pawl serve`",
+	.detail =
+		"pawl prints the token once and keeps only its SHA-256, in the state folder of the server and never in the "
+		"store. A reader reads; an agent also creates, comments, claims and works on its own locks; a reviewer also "
+		"decides about others' work; an admin may do everything. The agent's name is bound to the token: it "
+		"is NAME, or what --agent says, where * stands for any characters. With --queue the token opens only that "
+		"queue. A server that runs accepts the token at once.",
+	.example = "pawl token create build-7 --role agent --expires 90d\n"
+		   "pawl token create ci --role agent --agent 'ci-*' --queue release",
+	.see = "token list, token revoke, serve",
+	.params = create_params,
+	.args_size = sizeof(struct token_args),
+	.flags = C_WRITE,
+	.fails = FAILS(CONFLICT),
+	.run = run_create,
+	.show = show_create,
+};
+
+const struct command cmd_token_list = {
+	.name = "token list",
+	.group = "setup",
+	.summary = "list the tokens of `pawl serve`",
+	.detail = "The list has names, roles and times, not the tokens themselves.",
+	.example = "pawl token list",
+	.see = "token create, token revoke",
+	.flags = C_IDEMPOTENT,
+	.run = run_list,
+	.show = show_list,
+};
+
+const struct command cmd_token_revoke = {
+	.name = "token revoke",
+	.group = "setup",
+	.summary = "end a token: a server that runs refuses it at once",
+	.example = "pawl token revoke build-7",
+	.see = "token create, token list",
+	.params = revoke_params,
+	.args_size = sizeof(struct token_args),
+	.flags = C_WRITE | C_DESTRUCTIVE,
+	.fails = FAILS(NOT_FOUND),
+	.run = run_revoke,
+	.show = show_revoke,
+};
 
 /* Finds the state folder of the server. SUCCESS, or the refusal in *out. */
 static enum result find_dir(struct session *s, char **dir, struct reply *out)
@@ -210,50 +268,3 @@ static void show_revoke(const struct reply *r, struct view *v)
 	view_data(v, BOLD, json_get(r->more, "revoked"));
 	view_text(v, PLAIN, "\n");
 }
-
-const struct command cmd_token_create = {
-	.name = "token create",
-	.group = "setup",
-	.summary = "make a token for a caller of `pawl serve`",
-	.detail =
-		"pawl prints the token once and keeps only its SHA-256, in the state folder of the server and never in the "
-		"store. A reader reads; an agent also creates, comments, claims and works on its own locks; a reviewer also "
-		"decides about others' work; an admin may do everything. The agent's name is bound to the token: it "
-		"is NAME, or what --agent says, where * stands for any characters. With --queue the token opens only that "
-		"queue. A server that runs accepts the token at once.",
-	.example = "pawl token create build-7 --role agent --expires 90d\n"
-		   "pawl token create ci --role agent --agent 'ci-*' --queue release",
-	.see = "token list, token revoke, serve",
-	.params = create_params,
-	.args_size = sizeof(struct token_args),
-	.flags = C_WRITE,
-	.fails = FAILS(CONFLICT),
-	.run = run_create,
-	.show = show_create,
-};
-
-const struct command cmd_token_list = {
-	.name = "token list",
-	.group = "setup",
-	.summary = "list the tokens of `pawl serve`",
-	.detail = "The list has names, roles and times, not the tokens themselves.",
-	.example = "pawl token list",
-	.see = "token create, token revoke",
-	.flags = C_IDEMPOTENT,
-	.run = run_list,
-	.show = show_list,
-};
-
-const struct command cmd_token_revoke = {
-	.name = "token revoke",
-	.group = "setup",
-	.summary = "end a token: a server that runs refuses it at once",
-	.example = "pawl token revoke build-7",
-	.see = "token create, token list",
-	.params = revoke_params,
-	.args_size = sizeof(struct token_args),
-	.flags = C_WRITE | C_DESTRUCTIVE,
-	.fails = FAILS(NOT_FOUND),
-	.run = run_revoke,
-	.show = show_revoke,
-};

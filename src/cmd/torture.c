@@ -1,13 +1,18 @@
+/*
+ * pawl torture: runs every operation from many processes in a scratch queue and checks the recorded
+ * history against the contract. The report has the command that makes the same choices again.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/fs.h"
+#include "base/module.h"
 #include "base/os.h"
 #include "base/secret.h"
+#include "cmd/cmd.h"
 #include "cmd/command.h"
-#include "cmd/proof.h"
 #include "queue/remote_queue.h"
 
 #define MOST 1000000
@@ -51,6 +56,32 @@ static const struct param params[] = {
 	LOCAL(torture, remove, "remove", P_NAME, .value = "QUEUE",
 	      .help = "only remove a scratch queue that a killed torture left behind"),
 	{ 0 }
+};
+
+static enum result torture_cmd_run(struct session *s, struct args *a, struct reply *out);
+static void torture_cmd_show(const struct reply *r, struct view *v);
+
+const struct command cmd_torture = {
+	.name = "torture",
+	.group = "setup",
+	.summary = "stress-test the store: is every task still claimed exactly once?",
+	.detail =
+		"Many agents, each a process, run all operations on a few tasks in a scratch queue of the store. Meanwhile "
+		"torture kills agents, stops them past their leases, sets their clocks wrong and loses their answers. It "
+		"records every call and answer and checks the record against the contract. torture removes the queue at "
+		"the end and does not touch your tasks. The exit code is 40 if the store broke its promise; torture then "
+		"keeps the history and prints its path. The same seed makes the same choices, but the processes run in a "
+		"different order each time.",
+	.example =
+		"pawl torture --seconds 60 --agents 16\n"
+		"pawl torture --store sqlite:/srv/queues/team.db --only claims --agents 64 --rounds 1000\n"
+		"pawl torture --check history.jsonl",
+	.see = "doctor",
+	.params = params,
+	.args_size = sizeof(struct torture_args),
+	.flags = C_LOCAL | C_WRITE | C_REPORT,
+	.run = torture_cmd_run,
+	.show = torture_cmd_show,
 };
 
 /* --- the plan -------------------------------------------------------------------------------------- */
@@ -506,25 +537,32 @@ static void torture_cmd_show(const struct reply *r, struct view *v)
 	show_faults(v, o);
 }
 
-const struct command cmd_torture = {
-	.name = "torture",
-	.group = "setup",
-	.summary = "stress-test the store: is every task still claimed exactly once?",
-	.detail =
-		"Many agents, each a process, run all operations on a few tasks in a scratch queue of the store. Meanwhile "
-		"torture kills agents, stops them past their leases, sets their clocks wrong and loses their answers. It "
-		"records every call and answer and checks the record against the contract. torture removes the queue at "
-		"the end and does not touch your tasks. The exit code is 40 if the store broke its promise; torture then "
-		"keeps the history and prints its path. The same seed makes the same choices, but the processes run in a "
-		"different order each time.",
-	.example =
-		"pawl torture --seconds 60 --agents 16\n"
-		"pawl torture --store sqlite:/srv/queues/team.db --only claims --agents 64 --rounds 1000\n"
-		"pawl torture --check history.jsonl",
-	.see = "doctor",
-	.params = params,
-	.args_size = sizeof(struct torture_args),
-	.flags = C_LOCAL | C_WRITE | C_REPORT,
-	.run = torture_cmd_run,
-	.show = torture_cmd_show,
-};
+const struct proof_ops *proof_load(struct answer *ans, struct arena *a)
+{
+	const struct module *m;
+	char why[300];
+	int r = module_load("proof", STR(""), &m, why, sizeof(why));
+
+	if (!r && m->proof)
+		return m->proof;
+	answer_fail(
+		ans, MISCONFIGURED,
+		arena_printf(a, "this command needs the module pawl-proof.so: %s%s",
+			     r < 0 ? why : "it is not installed in ", r < 0 ? "" : module_dir()),
+		STR("to install it: make install; PAWL_MODULE_DIR names another folder of modules"));
+	return NULL;
+}
+
+void proof_warn(struct session *s, const struct torture_plan *p, struct str queue, struct str why,
+		struct reply *out)
+{
+	struct str store = store_word(s->arena, uri_shown(s->arena, p->uri));
+
+	reply_warn(
+		out,
+		arena_printf(
+			s->arena,
+			"cannot remove the scratch queue %.*s (%.*s); to remove it: pawl torture --store %.*s --remove %.*s",
+			STRF(queue), STRF(why), STRF(store), STRF(queue)),
+		s->arena);
+}

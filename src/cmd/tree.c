@@ -1,4 +1,5 @@
-#include "cmd/list.h"
+/* pawl tree: shows sub-tasks and dependencies as a tree. view_graph.c draws it, each task once. */
+#include "cmd/cmd.h"
 
 struct tree_args {
 	struct args args;
@@ -14,25 +15,8 @@ static const struct param params[] = { PARAM(id, "ID", P_ID, .flags = P_POSITION
 				       PARAM_CACHED,
 				       { 0 } };
 
-static enum result tree_ask(struct session *s, struct args *args, struct reply *out)
-{
-	(void)s;
-	(void)out;
-	if (!HAS(&args->rq, limit))
-		GIVE(&args->rq, limit, 200);
-	GIVE(&args->rq, view,
-	     VIEW_TREE | (((const struct tree_args *)args)->all ? VIEW_ARCHIVED : 0));
-	return SUCCESS;
-}
-
-static void tree_tell(struct session *s, const struct args *args, struct reply *out)
-{
-	struct graph_shown *own = arena_new(s->arena, struct graph_shown);
-
-	own->one = HAS(&args->rq, id);
-	own->command = list_command(&cmd_tree, args, "", s->arena);
-	out->own = own;
-}
+static enum result tree_ask(struct session *s, struct args *args, struct reply *out);
+static void tree_tell(struct session *s, const struct args *args, struct reply *out);
 
 const struct command cmd_tree = {
 	.name = "tree",
@@ -56,3 +40,23 @@ const struct command cmd_tree = {
 	.tell = tree_tell,
 	.show = show_tree,
 };
+
+static enum result tree_ask(struct session *s, struct args *args, struct reply *out)
+{
+	(void)s;
+	(void)out;
+	if (!HAS(&args->rq, limit))
+		GIVE(&args->rq, limit, 200);
+	GIVE(&args->rq, view,
+	     VIEW_TREE | (((const struct tree_args *)args)->all ? VIEW_ARCHIVED : 0));
+	return SUCCESS;
+}
+
+static void tree_tell(struct session *s, const struct args *args, struct reply *out)
+{
+	struct graph_shown *own = arena_new(s->arena, struct graph_shown);
+
+	own->one = HAS(&args->rq, id);
+	own->command = list_command(&cmd_tree, args, "", s->arena);
+	out->own = own;
+}

@@ -1,3 +1,7 @@
+/*
+ * pawl trust: records that a person trusts a config. An agent must not be able to do that: consent
+ * needs a person at a terminal, and --sha256 is refused if an agent calls.
+ */
 #include <errno.h>
 
 #include "base/fs.h"
@@ -23,6 +27,34 @@ static const struct param params[] = {
 	LOCAL(trust, paths, "PATH", P_WORDS, .flags = P_POSITIONAL, .value = "PATH",
 	      .help = "with --revoke: the config, or the folder that has .pawl (default: here)"),
 	{ 0 }
+};
+
+static enum result trust_cmd_run(struct session *s, struct args *args, struct reply *out);
+static void trust_cmd_show(const struct reply *r, struct view *v);
+
+const struct command cmd_trust = {
+	.name = "trust",
+	.group = "setup",
+	.summary = "allow pawl to open the store that a config names",
+	.detail =
+		"A .pawl/config can come with a clone. pawl opens a store inside the folder that has .pawl, and the "
+		"remotes of your clone, where it uses the refs below refs/pawl/. It opens any other store or branch that "
+		"the config names only after you trust the config. The same applies to an agent's name in the config. `pawl "
+		"trust` shows the file and asks on the terminal. Without a terminal, or if a coding agent runs it, pawl refuses. "
+		"A set-up script uses --sha256 with the hash of a file that a person has read. Your trust applies to this "
+		"path and this content: after a change of the file pawl asks again. `pawl init --store` and `pawl config "
+		"set store` trust the store that you name; --store and PAWL_STORE need no trust.",
+	.example = "pawl trust\n"
+		   "pawl trust --sha256 $HASH\n"
+		   "pawl trust --list\n"
+		   "pawl trust --revoke ~/src/project",
+	.see = "init, config set, doctor",
+	.params = params,
+	.args_size = sizeof(struct trust_args),
+	.flags = C_WRITE | C_IDEMPOTENT | C_LOCAL | C_SHELL,
+	.fails = FAILS(NOT_FOUND),
+	.run = trust_cmd_run,
+	.show = trust_cmd_show,
 };
 
 static enum result no_home(struct session *s, int r, struct reply *out)
@@ -285,28 +317,3 @@ static void trust_cmd_show(const struct reply *r, struct view *v)
 		view_text(v, DIM, ")\n");
 	}
 }
-
-const struct command cmd_trust = {
-	.name = "trust",
-	.group = "setup",
-	.summary = "allow pawl to open the store that a config names",
-	.detail =
-		"A .pawl/config can come with a clone. pawl opens a store inside the folder that has .pawl, and the "
-		"remotes of your clone, where it uses the refs below refs/pawl/. It opens any other store or branch that "
-		"the config names only after you trust the config. The same applies to an agent's name in the config. `pawl "
-		"trust` shows the file and asks on the terminal. Without a terminal, or if a coding agent runs it, pawl refuses. "
-		"A set-up script uses --sha256 with the hash of a file that a person has read. Your trust applies to this "
-		"path and this content: after a change of the file pawl asks again. `pawl init --store` and `pawl config "
-		"set store` trust the store that you name; --store and PAWL_STORE need no trust.",
-	.example = "pawl trust\n"
-		   "pawl trust --sha256 $HASH\n"
-		   "pawl trust --list\n"
-		   "pawl trust --revoke ~/src/project",
-	.see = "init, config set, doctor",
-	.params = params,
-	.args_size = sizeof(struct trust_args),
-	.flags = C_WRITE | C_IDEMPOTENT | C_LOCAL | C_SHELL,
-	.fails = FAILS(NOT_FOUND),
-	.run = trust_cmd_run,
-	.show = trust_cmd_show,
-};

@@ -1,3 +1,7 @@
+/*
+ * pawl unblock: lets the work go on (Blocked or Needs Help to In Progress). The lock ends, and
+ * `pawl next` offers the task.
+ */
 #include "cmd/command.h"
 
 static const struct param params[] = { PARAM_ID("task that is Blocked or Needs Help"),

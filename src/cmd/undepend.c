@@ -1,3 +1,4 @@
+/* pawl undepend: removes dependencies of a task. */
 #include "cmd/command.h"
 
 static const struct param params[] = { PARAM_ID("task that waits for others"),

@@ -1,11 +1,8 @@
-#include "cmd/fields.h"
-
-const char *fields_fault(const struct request *rq)
-{
-	if (HAS(rq, delay) && HAS(rq, not_before))
-		return "--delay and --not-before cannot be used together: give one of them";
-	return NULL;
-}
+/*
+ * pawl update: changes the fields of a task. It cannot end or approve one. fields_fault() also
+ * checks the fields of create and batch.
+ */
+#include "cmd/cmd.h"
 
 static const struct param params[] = {
 	PARAM_ID("task to change"),
@@ -24,31 +21,8 @@ static const struct param params[] = {
 	{ 0 }
 };
 
-static enum result update_ask(struct session *s, struct args *a, struct reply *out)
-{
-	const uint64_t who = UINT64_C(1) << ARG_id | UINT64_C(1) << ARG_token |
-			     UINT64_C(1) << ARG_explicit | UINT64_C(1) << ARG_request_id |
-			     UINT64_C(1) << ARG_if_version | UINT64_C(1) << ARG_force |
-			     UINT64_C(1) << ARG_reason;
-	const char *fault = fields_fault(&a->rq);
-
-	(void)s;
-	if (!fault && !(a->rq.has & ~who))
-		fault = "nothing to change: give at least one field, e.g. --priority high";
-	if (!fault && HAS(&a->rq, append) && HAS(&a->rq, description))
-		fault = "--append and --description cannot be used together: give one of them";
-	if (!fault && HAS(&a->rq, labels) &&
-	    (HAS(&a->rq, add_labels) || HAS(&a->rq, remove_labels)))
-		fault = "--label replaces all labels: it cannot be used with --add-label or --remove-label";
-	if (fault)
-		return run_fail(USAGE, str_c(fault), STR("run `pawl help update`"), out);
-	return SUCCESS;
-}
-
-static void update_show(const struct reply *r, struct view *v)
-{
-	show_did(r, v, "updated");
-}
+static enum result update_ask(struct session *s, struct args *a, struct reply *out);
+static void update_show(const struct reply *r, struct view *v);
 
 const struct command cmd_update = {
 	.name = "update",
@@ -77,3 +51,36 @@ const struct command cmd_update = {
 	.ask = update_ask,
 	.show = update_show,
 };
+
+const char *fields_fault(const struct request *rq)
+{
+	if (HAS(rq, delay) && HAS(rq, not_before))
+		return "--delay and --not-before cannot be used together: give one of them";
+	return NULL;
+}
+
+static enum result update_ask(struct session *s, struct args *a, struct reply *out)
+{
+	const uint64_t who = UINT64_C(1) << ARG_id | UINT64_C(1) << ARG_token |
+			     UINT64_C(1) << ARG_explicit | UINT64_C(1) << ARG_request_id |
+			     UINT64_C(1) << ARG_if_version | UINT64_C(1) << ARG_force |
+			     UINT64_C(1) << ARG_reason;
+	const char *fault = fields_fault(&a->rq);
+
+	(void)s;
+	if (!fault && !(a->rq.has & ~who))
+		fault = "nothing to change: give at least one field, e.g. --priority high";
+	if (!fault && HAS(&a->rq, append) && HAS(&a->rq, description))
+		fault = "--append and --description cannot be used together: give one of them";
+	if (!fault && HAS(&a->rq, labels) &&
+	    (HAS(&a->rq, add_labels) || HAS(&a->rq, remove_labels)))
+		fault = "--label replaces all labels: it cannot be used with --add-label or --remove-label";
+	if (fault)
+		return run_fail(USAGE, str_c(fault), STR("run `pawl help update`"), out);
+	return SUCCESS;
+}
+
+static void update_show(const struct reply *r, struct view *v)
+{
+	show_did(r, v, "updated");
+}

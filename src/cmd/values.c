@@ -1,9 +1,10 @@
-#include "cmd/values.h"
+/*
+ * pawl values: prints the words that a completion offers. If the queue cannot be read there are
+ * none: an error would end up in the command line that the user is typing.
+ */
+#include "cmd/completion.h"
 
 #include "base/text.h"
-
-#define IDS_MAX 500
-#define VALUES_MAX 2000
 
 struct values_args {
 	struct args args;
@@ -19,6 +20,26 @@ static const struct param params[] = {
 	      .help = "with line: the words of a command line after pawl, up to the cursor"),
 	{ 0 }
 };
+
+static enum result values_run(struct session *s, struct args *args, struct reply *out);
+static void values_show(const struct reply *r, struct view *v);
+
+const struct command cmd_values = {
+	.name = "values",
+	.group = "setup",
+	.summary = "print the words that a shell's completion offers",
+	.example = "pawl values labels\n"
+		   "pawl values line -- claim --t",
+	.see = "completion",
+	.params = params,
+	.args_size = sizeof(struct values_args),
+	.flags = C_IDEMPOTENT | C_HIDDEN | C_SHELL | C_LOCAL,
+	.run = values_run,
+	.show = values_show,
+};
+
+#define IDS_MAX 500
+#define VALUES_MAX 2000
 
 struct collecting {
 	struct strs list;
@@ -124,17 +145,3 @@ static void values_show(const struct reply *r, struct view *v)
 	if (json_is_true(json_object_get(r->more, "folders")))
 		view_text(v, PLAIN, "\tfolders\n"); /* no value: the shell offers its own */
 }
-
-const struct command cmd_values = {
-	.name = "values",
-	.group = "setup",
-	.summary = "print the words that a shell's completion offers",
-	.example = "pawl values labels\n"
-		   "pawl values line -- claim --t",
-	.see = "completion",
-	.params = params,
-	.args_size = sizeof(struct values_args),
-	.flags = C_IDEMPOTENT | C_HIDDEN | C_SHELL | C_LOCAL,
-	.run = values_run,
-	.show = values_show,
-};

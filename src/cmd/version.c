@@ -1,7 +1,22 @@
+/* pawl version: the versions of pawl and SQLite, the built-in stores and the folder of modules. */
 #include <sqlite3.h>
 
 #include "base/module.h"
 #include "cmd/command.h"
+
+static enum result version_run(struct session *s, struct args *a, struct reply *out);
+static void version_show(const struct reply *r, struct view *v);
+
+const struct command cmd_version = {
+	.name = "version",
+	.group = "setup",
+	.summary = "show the version of pawl and its parts",
+	.example = "pawl version --json",
+	.see = "doctor, help",
+	.flags = C_IDEMPOTENT | C_LOCAL,
+	.run = version_run,
+	.show = version_show,
+};
 
 #ifndef PAWL_VERSION
 #define PAWL_VERSION "0.2.0-dev"
@@ -37,14 +52,3 @@ static void version_show(const struct reply *r, struct view *v)
 		  arena_cstr(v->arena, view_strs(v, stores)),
 		  arena_cstr(v->arena, json_get(o, "modules")));
 }
-
-const struct command cmd_version = {
-	.name = "version",
-	.group = "setup",
-	.summary = "show the version of pawl and its parts",
-	.example = "pawl version --json",
-	.see = "doctor, help",
-	.flags = C_IDEMPOTENT | C_LOCAL,
-	.run = version_run,
-	.show = version_show,
-};

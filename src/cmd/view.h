@@ -1,5 +1,5 @@
 /*
- * view: text for people. Everything but the colours passes through text_visible() before it is printed.
+ * view: text for people. All output but the colours passes through text_visible().
  */
 #ifndef CMD_VIEW_H
 #define CMD_VIEW_H

@@ -1,4 +1,7 @@
-/* Sub-tasks and dependencies: as a tree, and for Graphviz and Mermaid. */
+/*
+ * Sub-tasks and dependencies: as a tree, and for Graphviz and Mermaid. The tree expands each task
+ * once, so it ends even if a damaged store has a cycle.
+ */
 #include <stdlib.h>
 
 #include "base/text.h"

@@ -1,7 +1,10 @@
-/* The overview of `pawl` and `status`: numbers, agents, tasks that wait for a person. */
+/*
+ * The overview of `pawl` and `status`: numbers, agents, and tasks that wait for a person.
+ * overview.c collects the facts; this file reads nothing.
+ */
 #include "base/text.h"
 #include "base/when.h"
-#include "cmd/overview.h"
+#include "cmd/cmd.h"
 #include "cmd/view.h"
 #include "core/lease.h"
 

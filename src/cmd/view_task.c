@@ -1,4 +1,4 @@
-/* The usual renderings of answers. */
+/* The usual renderings of answers about one task: after a change, in full, and after a claim. */
 #include "cmd/view.h"
 
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 /*
- * Waiting for a task, for the faces whose process has nothing else to do. A call that waits holds nothing: each attempt is
- * a call of its own, made when the queue may have changed. Servers keep waiting calls beside their other work instead.
+ * Waits for a task, for the faces whose process has nothing else to do. A call that waits holds
+ * nothing: each attempt is a call of its own, made when the queue may have changed. Servers keep
+ * waiting calls beside their other work instead.
  */
 #include <time.h>
 

@@ -1,4 +1,30 @@
+/*
+ * pawl whoami: shows the caller's name and run, their sources, and the tasks whose tokens are saved
+ * here. It never shows a token.
+ */
 #include "cmd/command.h"
+
+static enum result whoami_run(struct session *s, struct args *a, struct reply *out);
+static void whoami_show(const struct reply *r, struct view *v);
+
+const struct command cmd_whoami = {
+	.name = "whoami",
+	.group = "setup",
+	.summary = "show your name and run, and where they come from",
+	.detail =
+		"The name is --agent, PAWL_AGENT or the setting agent. Otherwise pawl makes it: the coding agent that it "
+		"recognises by the environment or by the name of the MCP client (claude, codex, gemini, cursor, …), else the "
+		"user; then @host, and in a linked git worktree /WORKTREE. The run is --run or PAWL_RUN, else the session "
+		"of the coding agent (CLAUDE_CODE_SESSION_ID, CODEX_THREAD_ID, GEMINI_CLI_SESSION_ID). A hook finds it in its "
+		"standard input, and an MCP server also in `_meta.threadId` of a call; a server whose client names no session "
+		"is a run of its own. `tokens` are the tasks whose tokens are saved for this queue, name, run and worktree.",
+	.example = "pawl whoami\n"
+		   "pawl whoami --json",
+	.see = "config set, lock list, prime",
+	.flags = C_IDEMPOTENT | C_LOCAL,
+	.run = whoami_run,
+	.show = whoami_show,
+};
 
 /* Which tokens the caller could use here. */
 struct saved {
@@ -89,22 +115,3 @@ static void whoami_show(const struct reply *r, struct view *v)
 	show_line(v, "worktree", json_get(o, "worktree"), STR(""));
 	show_tokens(v, json_object_get(o, "tokens"));
 }
-
-const struct command cmd_whoami = {
-	.name = "whoami",
-	.group = "setup",
-	.summary = "show your name and run, and where they come from",
-	.detail =
-		"The name is --agent, PAWL_AGENT or the setting agent. Otherwise pawl makes it: the coding agent that it "
-		"recognises by the environment or by the name of the MCP client (claude, codex, gemini, cursor, …), else the "
-		"user; then @host, and in a linked git worktree /WORKTREE. The run is --run or PAWL_RUN, else the session "
-		"of the coding agent (CLAUDE_CODE_SESSION_ID, CODEX_THREAD_ID, GEMINI_CLI_SESSION_ID). A hook finds it in its "
-		"standard input, and an MCP server also in `_meta.threadId` of a call; a server whose client names no session "
-		"is a run of its own. `tokens` are the tasks whose tokens are saved for this queue, name, run and worktree.",
-	.example = "pawl whoami\n"
-		   "pawl whoami --json",
-	.see = "config set, lock list, prime",
-	.flags = C_IDEMPOTENT | C_LOCAL,
-	.run = whoami_run,
-	.show = whoami_show,
-};

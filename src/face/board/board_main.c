@@ -6,7 +6,7 @@
 #include "base/module.h"
 #include "base/os.h"
 #include "base/text.h"
-#include "cmd/board.h"
+#include "cmd/cmd_modules.h"
 #include "face/board/draw.h"
 #include "face/board/board_term.h"
 #include "store/store.h"

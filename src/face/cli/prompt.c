@@ -13,7 +13,7 @@
 #include "base/fs.h"
 #include "base/module.h"
 #include "base/text.h"
-#include "cmd/values.h"
+#include "cmd/completion.h"
 #include "face/cli/complete.h"
 #include "face/cli/editor.h"
 #include "face/cli/recall.h"

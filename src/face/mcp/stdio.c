@@ -7,7 +7,7 @@
 
 #include "base/fs.h"
 #include "base/text.h"
-#include "cmd/mcp.h"
+#include "cmd/cmd_modules.h"
 #include "face/mcp/mcp.h"
 
 #define CHUNK 65536

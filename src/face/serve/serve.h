@@ -27,7 +27,7 @@
 
 #include "client/bearer.h"
 #include "client/redact.h"
-#include "cmd/serve.h"
+#include "cmd/cmd_modules.h"
 #include "http/http_origin.h"
 #include "http/http_server.h"
 #include "queue/queue.h"

@@ -1,10 +1,25 @@
-/*
- * serve: the arguments of `pawl serve`, and the module that serves (pawl-serve.so).
- */
-#ifndef CMD_SERVE_H
-#define CMD_SERVE_H
+/* board: the interface of pawl-board.so, the module that shows the board in a terminal. */
+#ifndef CMD_CMD_MODULES_H
+#define CMD_CMD_MODULES_H
 
 #include "cmd/command.h"
+
+struct board_command_args {
+	struct args args;
+	int64_t web;
+	struct str export;
+};
+
+struct board_ops {
+	/* Shows the board until the user leaves it. The queue is open. */
+	enum result (*run)(struct session *s, struct reply *out);
+};
+
+struct mcp_args {
+	struct args args;
+	struct str profile;
+	int64_t max_hold, release_on_exit;
+};
 
 struct serve_args {
 	struct args args;
