@@ -1,3 +1,4 @@
+/* The entry point of pawl: sets up malloc() and calls the command line. */
 #include "face/cli/cli.h"
 
 #ifdef __GLIBC__

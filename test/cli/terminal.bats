@@ -212,7 +212,7 @@ coloured() {
 		-e '[^_a-z](dprintf|write|fs_write_all)\([12],' \
 		-e '(^|[^_a-z."])(stdout|stderr)([^_a-z]|$)' src |
 		grep -vE '^[^:]*:[0-9]+:\s*(/?\*|//|\.(help|detail|model|summary|example))|__attribute__|".*(stdout|stderr).*"|\* .*(stdout|stderr)|/\* .*\*/$' |
-		grep -vE '^src/base/(tty|arena)\.c:|^src/face/board/term\.c:.*(leave|newterm)|^src/face/cli/edit\.c:.*el_init|^src/face/mcp/stdio\.c:.*STDOUT_FILENO') || true
+		grep -vE '^src/base/(text|arena)\.c:|^src/face/board/board_term\.c:.*(leave|newterm)|^src/face/cli/line_editor\.c:.*el_init|^src/face/mcp/mcp_server\.c:.*STDOUT_FILENO') || true
 	same "$output" ''
 }
 
@@ -226,7 +226,7 @@ code_points() {
 @test "the web board spells out the characters that the terminal spells out" {
 	command -v node >/dev/null || skip "needs node"
 	# tab and line feed keep their meaning in a page; half a pair of UTF-16 is not UTF-8, which C spells out as bytes
-	sed -n '/^static bool deceives/,/^}/s/^\t\t{ 0x\([0-9a-f]*\), 0x\([0-9a-f]*\) },.*/\1-\2/p' "$PAWL_SOURCE/src/base/text.c" | code_points | grep -vx '9\|10' >terminal
+	sed -n '/^static bool text_deceives/,/^}/s/^\t\t{ 0x\([0-9a-f]*\), 0x\([0-9a-f]*\) },.*/\1-\2/p' "$PAWL_SOURCE/src/base/text.c" | code_points | grep -vx '9\|10' >terminal
 	node -e 'const s = require("fs").readFileSync(process.argv[1], "utf8"), r = new RegExp(s.match(/^\t\/(\[.*\])\/gu;$/m)[1], "u");
 		for (let n = 0; n < 0x110000; n++) if (r.test(String.fromCodePoint(n)) && (n < 0xd800 || n > 0xdfff)) console.log(n)' "$PAWL_SOURCE/web/dom.js" >web
 	[ "$(wc -l <terminal)" -gt 4000 ]

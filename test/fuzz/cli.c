@@ -10,7 +10,7 @@
 #include "record.h"
 #include "base/when.h"
 #include "format/request_form.h"
-#include "face/cli/parse.h"
+#include "face/cli/cli.h"
 
 #define WORDS_MAX 64
 

@@ -10,7 +10,7 @@
 
 #include "base/text.h"
 #include "core/role.h"
-#include "face/board/keys.h"
+#include "face/board/board.h"
 
 static struct arena arena;
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "face/cli/parse.h"
+#include "face/cli/cli.h"
 
 #define WORDS_MAX 16
 #define COUNT(t) (sizeof(t) / sizeof((t)[0]))

@@ -8,9 +8,7 @@
 
 #include <cmocka.h>
 
-#include "face/cli/complete.h"
-#include "face/cli/recall.h"
-#include "face/cli/words.h"
+#include "face/cli/cli.h"
 
 #define COUNT(t) (sizeof(t) / sizeof((t)[0]))
 

@@ -9,7 +9,6 @@
 #include <cmocka.h>
 
 #include "face/cli/cli.h"
-#include "face/cli/parse.h"
 #include "face/gen/gen.h"
 
 #define WORDS_MAX 32

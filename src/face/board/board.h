@@ -1,10 +1,12 @@
 /*
- * board: the model of the terminal board: its columns, the cursor, the open dialog. It knows no terminal and reads no
- * store: read.c fills it in, draw.c shows it, and keys.c changes it by the keys of the user.
+ * board: the model of the terminal board: its columns, the cursor, the open dialog. It knows
+ * neither a terminal nor a store: board_read.c fills it in, board_draw.c shows it, and board_keys.c changes it by the
+ * user's keys.
  */
-#ifndef BOARD_BOARD_H
-#define BOARD_BOARD_H
+#ifndef FACE_BOARD_BOARD_H
+#define FACE_BOARD_BOARD_H
 
+#include "cmd/command.h"
 #include "cmd/view.h"
 #include "core/answer.h"
 #include "core/request.h"
@@ -114,5 +116,175 @@ struct strs wrap_lines(struct arena *a, struct str text, size_t width);
 
 /* Adds the words of a filter to a list request: #label, @holder, class:C, type:T, mine. Returns NULL, or the fault. */
 const char *filter_apply(struct str words, struct str agent, struct request *rq, struct arena *a);
+
+#define TEXTS 2 /* the most texts that one action asks for */
+
+/* A text that the user types. */
+struct text_ask {
+	const char *label;  /* NULL: none */
+	const char *option; /* NULL: it is a positional word */
+	enum arg arg;
+	bool must;
+};
+
+#define A_TASK 1u    /* concerns the task under the cursor */
+#define A_VERSION 2u /* overwrites something, so it carries the version that the user saw */
+
+struct action {
+	const char *name; /* of the command */
+	const char *title;
+	enum op op;
+	unsigned flags;
+	struct text_ask ask[TEXTS];
+	enum status to; /* of `update`; 0: none */
+};
+
+extern const struct action act_approve, act_rework, act_unblock, act_comment, act_create,
+	act_cancel, act_break, act_pause, act_resume;
+
+/* An action that the user has begun. */
+struct draft {
+	const struct action *action;
+	char id[ID_MAX + 1];
+	int64_t version;
+	bool force; /* the queue asks for it: another agent holds the task */
+	char fault[200];
+	size_t asked; /* texts that were asked for */
+	char text[TEXTS][INPUT_MAX + 1];
+};
+
+/* Begins the action on the task, if there is one. Returns NULL, or the reason why it cannot. */
+const char *draft_start(struct draft *p, const struct action *a, struct here h);
+/* Does the queue let the user do it to the task? */
+bool action_open(const struct action *a, const struct allowed *w);
+/* The next text to ask for; NULL: the user has given all. */
+const struct text_ask *draft_ask(const struct draft *p);
+struct request draft_request(const struct draft *p);
+struct str draft_command(const struct draft *p, struct arena *a);
+
+/* --- moves.c -------------------------------------------------------------------------------------- */
+
+struct move {
+	enum status to;
+	const struct action *action;
+};
+
+#define MOVES 9 /* the most moves of one task: one to each status */
+
+/* The actions that the queue allows and that change the status, in the order of the columns; returns their number. */
+size_t moves_of(const struct allowed *w, struct move out[MOVES]);
+
+/* Keys that are not characters. */
+enum key {
+	K_NONE = 0,
+	K_TAB = 9,
+	K_ENTER = 10,
+	K_ESC = 27,
+	K_ERASE = 127,
+	K_UP = 0x110000, /* beyond Unicode */
+	K_DOWN,
+	K_LEFT,
+	K_RIGHT,
+	K_PAGE_UP,
+	K_PAGE_DOWN,
+	K_HOME,
+	K_END,
+	K_MOUSE, /* screen_mouse() has the rest */
+	K_RESIZE
+};
+
+#define MENU_WIDTH 34 /* of the menu, and its lines beside the items */
+#define MENU_REST 4
+
+enum mode { UI_BOARD, UI_DETAIL, UI_HELP, UI_MENU, UI_INPUT, UI_CONFIRM };
+enum input_for { FOR_ACTION, FOR_SEARCH, FOR_FILTER };
+
+enum effect {
+	DO_NOTHING,
+	DO_READ,  /* read the columns again */
+	DO_SHOW,  /* read the task of the detail view */
+	DO_CALL,  /* send the draft */
+	DO_EDIT,  /* open the editor on the task of the draft */
+	DO_MOUSE, /* take the mouse, or give it back to the terminal */
+	DO_QUIT
+};
+
+struct ui {
+	struct board board;
+	enum mode mode, under; /* under: the view that the dialog lies on: board or detail */
+	struct draft draft;
+	enum input_for input_for;
+	char input[INPUT_MAX + 1];
+	size_t length;
+	struct move menu[MOVES];
+	size_t n_menu, menu_at;
+	char shown[ID_MAX + 1]; /* the task of the detail view */
+	struct here here;       /* the same, as it was last read; no task: it is gone */
+	size_t scroll, lines,
+		height; /* of the detail view and help: first line, all lines, lines on the screen */
+	char message[MESSAGE_MAX];
+	bool bad;  /* the message is about a failure */
+	bool seek; /* after the next read the cursor goes to a task, if there is one */
+	struct str agent;
+	bool mouse;               /* clicks come to the board, not to the terminal */
+	char clicked[ID_MAX + 1]; /* the task of the last click, and its time */
+	int64_t clicked_at;
+};
+
+void ui_init(struct ui *u, struct str agent);
+enum effect ui_key(struct ui *u, uint32_t key);
+/* mouse.c */
+enum effect ui_mouse(struct ui *u, const struct mouse *m);
+void ui_say(struct ui *u, bool bad, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* The question of the open text dialog. */
+const char *ui_question(const struct ui *u);
+
+struct reader {
+	struct session *session;
+	struct arena columns, detail; /* what the model points to */
+	struct answer shown;          /* the task of the detail view; no task: the reason */
+	int64_t tried_at,
+		took;    /* when the last read ended, by the boot clock, and how long it took; ms */
+	int64_t read_at; /* when the last read that succeeded began */
+	int64_t as_of;   /* the store's time then */
+	int64_t expires_at; /* a lease that the columns show as live expires then */
+	enum result code;   /* of the last read of the columns */
+};
+
+/* Reads the counts and one page of each open column. On failure the model stays as it is, and says why. */
+void read_board(struct reader *r, struct ui *u);
+/* Reads the task of the detail view. */
+void read_detail(struct reader *r, struct ui *u);
+/* All about that task at this moment, safe to print. */
+struct str detail_text(const struct reader *r, struct arena *a);
+/* Sends the draft, and leaves the outcome in the message. */
+void send_draft(struct reader *r, struct ui *u);
+/* Opens the editor on the task of the draft. The terminal must be in its normal mode. */
+void edit_draft(struct reader *r, struct ui *u);
+/* The store's time now. */
+int64_t reader_now(const struct reader *r);
+void reader_free(struct reader *r);
+
+/* Shows everything. place: the store, safe to print. */
+void draw_all(struct ui *u, const struct reader *r, struct str place);
+void draw_dialog(struct ui *u);
+void draw_help(struct ui *u);
+void draw_detail(struct ui *u, const struct reader *r);
+
+/* --- screen.c ------------------------------------------------------------------------------------- */
+
+/* Turns a colour of the views on; `strong`: the line is under the cursor. */
+void screen_paint(enum paint p, bool strong);
+/* Writes a text that is safe to print into `width` columns, cut or filled up with spaces. */
+void draw_line_text(int y, int x, int width, struct str text);
+/* The same with an own format; for pawl's own words. */
+void screen_words(int y, int x, int width, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+/* An empty box in the middle of the screen; *y and *x: the first place inside. */
+void screen_box(int height, int width, int *y, int *x);
+/* Reads one key; K_NONE: there is none. */
+uint32_t screen_key(void);
+/* The click or turn of the wheel that K_MOUSE stands for. */
+struct mouse screen_mouse(void);
 
 #endif

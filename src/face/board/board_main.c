@@ -1,4 +1,7 @@
-/* The loop of the board: waits for keys, for changes of the queue and for the next second. */
+/*
+ * The loop of the board: waits for keys, for changes of the queue and for the next second. A slow
+ * store is read less often: the pause grows with the duration of a read.
+ */
 #include <errno.h>
 #include <poll.h>
 #include <unistd.h>
@@ -7,7 +10,7 @@
 #include "base/os.h"
 #include "base/text.h"
 #include "cmd/cmd_modules.h"
-#include "face/board/draw.h"
+#include "face/board/board.h"
 #include "face/board/board_term.h"
 #include "store/store.h"
 

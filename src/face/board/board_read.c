@@ -1,9 +1,12 @@
-#include "face/board/read.h"
-
+/*
+ * All calls of the board to the queue. A failed read leaves the model as it was: the new answers
+ * replace the old ones only after all columns were read.
+ */
 #include <stdio.h>
 
 #include "base/os.h"
 #include "base/text.h"
+#include "face/board/board.h"
 
 static enum result call_in(struct reader *r, const struct request *rq, struct answer *ans,
 			   struct arena *a)

@@ -1,5 +1,8 @@
-#include "face/board/board_term.h"
-
+/*
+ * Takes the terminal and gives it back, also after a signal or a fault of the program. A signal
+ * handler may not call ncurses, so the bytes that restore the terminal are prepared when it is
+ * taken.
+ */
 #include <curses.h>
 #include <langinfo.h>
 #include <locale.h>
@@ -11,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/os.h"
+#include "face/board/board_term.h"
 
 #define MOUSE_OFF "\033[?1006;1000l" /* as ncurses turns it on; terminfo has no name for it */
 

@@ -1,5 +1,8 @@
-#include "face/cli/cli.h"
-
+/*
+ * One command line from start to exit: parse, find the client, ask for trust, run, print. The exit
+ * code is the answer's code, unless the command sets another. An answer that could not be written
+ * is a failure.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -7,10 +10,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <termios.h>
 #include <unistd.h>
 
+#include "base/buf.h"
+#include "base/fs.h"
 #include "base/text.h"
-#include "face/cli/parse.h"
+#include "client/caller.h"
+#include "face/cli/cli.h"
 #include "face/gen/gen.h"
 #include "face/mcp/mcp.h"
 
@@ -339,4 +346,138 @@ int cli_main(int argc, char **argv)
 	signal(SIGXFSZ,
 	       SIG_IGN); /* the error of a failed write says more than a death by SIGPIPE */
 	return cli_run(argc, (const char *const *)argv, CLIENT_COMMAND);
+}
+
+static bool words_blank(char c)
+{
+	return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+/* In "…" a backslash escapes only '"' and '\'. */
+static bool words_escapes(char quote, char next)
+{
+	return quote == '\0' || (quote == '"' && (next == '"' || next == '\\'));
+}
+
+/* Appends the word at `at` to `b`; returns its end. */
+static size_t take_word(struct words *w, struct str line, size_t at, struct buf *b)
+{
+	char quote = '\0';
+
+	for (; at < line.n && (quote || !words_blank(line.p[at])); at++) {
+		char c = line.p[at], next = at + 1 < line.n ? line.p[at + 1] : '\0';
+
+		if (c == '\\' && words_escapes(quote, next)) {
+			w->open = at + 1 == line.n;
+			if (++at < line.n)
+				buf_addc(b, next);
+		} else if (quote ? c == quote : c == '\'' || c == '"') {
+			quote = quote ? '\0' : c;
+		} else {
+			buf_addc(b, c);
+		}
+	}
+	w->open = w->open || quote;
+	return at < line.n ? at : line.n;
+}
+
+void words_split(struct words *w, struct str line, struct arena *a)
+{
+	size_t at = 0;
+
+	*w = (struct words){ 0 };
+	for (;;) {
+		struct buf b = BUF_MAX(line.n + 1);
+
+		while (at < line.n && words_blank(line.p[at]))
+			at++;
+		w->last = at;
+		if (at == line.n)
+			break;
+		at = take_word(w, line, at, &b);
+		w->list = arena_append(a, w->list, arena_str(a, buf_str(&b)));
+		buf_free(&b);
+		if (at == line.n)
+			break;
+	}
+}
+
+/* The level of a heading: 2 for "## CONFLICT", 0 for other lines; *name: the text of the heading. */
+static size_t trouble_heading(struct str line, struct str *name)
+{
+	size_t n = 0;
+
+	while (n < line.n && line.p[n] == '#')
+		n++;
+	*name = str_trim(str_n(line.p + n, line.n - n));
+	return n;
+}
+
+bool trouble_topic(struct buf *out, struct str topic)
+{
+	struct str rest = str_c(trouble_text), name;
+	size_t level = 0;
+
+	while (rest.n) {
+		struct str line = str_cut(&rest, '\n');
+		size_t n = trouble_heading(line, &name);
+
+		if (level && n && n <= level)
+			break;
+		if (!level && n > 1 && str_eq_nocase(name, topic))
+			level = n;
+		if (level) {
+			buf_adds(out, n ? name : line);
+			buf_addc(out, '\n');
+		}
+	}
+	return level;
+}
+
+/* The file comes first, and the lines that need trust last: a long file cannot push them off the screen. */
+static void show_config(int tty, const struct trust *t, struct arena *a)
+{
+	struct str rest = t->text;
+	struct buf b = BUF_MAX(1 << 20);
+	int line = 0;
+
+	buf_addf(
+		&b,
+		"pawl: this config may have come with a clone, and nobody has trusted it yet.\n\n%s:\n",
+		arena_cstr(a, text_line(a, str_c(t->config))));
+	while (rest.n) {
+		buf_addf(&b, "%6d  ", ++line);
+		text_visible(&b, str_cut(&rest, '\n'), false);
+		buf_addc(&b, '\n');
+	}
+	buf_addf(&b, "\nIt asks for your trust with\n  %s\nTrust it? [y/N] ",
+		 arena_cstr(a, trust_reasons(t, "\n  ", a)));
+	(void)fs_write_all(tty, buf_str(&b));
+	buf_free(&b);
+}
+
+bool consent_read(int tty)
+{
+	char word[16];
+	ssize_t n = read(tty, word, sizeof(word));
+
+	return n > 0 && (word[0] == 'y' || word[0] == 'Y');
+}
+
+enum result consent_ask(const struct trust *t, struct answer *ans, struct arena *a)
+{
+	struct str why;
+	bool yes;
+	int tty;
+
+	if (caller_is_agent(&why, a))
+		return trust_refuse(why, ans, a);
+	tty = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
+	if (tty < 0)
+		return trust_refuse(STR("this call has no terminal"), ans, a);
+	(void)tcflush(tty, TCIFLUSH);
+	show_config(tty, t, a);
+	yes = consent_read(tty);
+	close(tty);
+	return yes ? SUCCESS : trust_check(t, ans, a);
 }

@@ -1,10 +1,14 @@
 /*
- * cli: the command line. Answers go to standard output, in one write; notes for a person go to standard error.
+ * cli: the command line. Answers go to standard output, in one write; notes for a person go to
+ * standard error.
  */
 #ifndef FACE_CLI_CLI_H
 #define FACE_CLI_CLI_H
 
+#include "base/arena.h"
+#include "client/client.h"
 #include "cmd/command.h"
+#include "cmd/completion.h"
 
 enum format { FORMAT_TEXT, FORMAT_JSON, FORMAT_PORCELAIN };
 
@@ -48,5 +52,63 @@ void output_preview(struct output *o, const struct command *c, const struct repl
 void porcelain_reply(struct buf *out, const struct command *c, const struct reply *r,
 		     struct arena *a);
 void porcelain_event(struct buf *out, const struct event *e, struct arena *a);
+
+struct words {
+	struct strs list; /* each followed by a NUL */
+	size_t last;      /* start of the last word; the end of the line if a blank precedes it */
+	bool open;        /* a quote is not closed, or nothing follows a backslash */
+};
+
+void words_split(struct words *w, struct str line, struct arena *a);
+
+struct parsed {
+	const struct command *command; /* NULL: no command was named */
+	const char *prefix;            /* "lock" of `pawl lock`: only the first word of a command */
+	struct args
+		*args; /* of the command; without a command, only the arguments of every request */
+	struct global_args global;
+	enum result code; /* SUCCESS, USAGE, or MISCONFIGURED if a module cannot be loaded */
+	struct str message, hint;
+	bool json, porcelain; /* the user asked for help, even if the rest is wrong */
+};
+
+/* Makes it a call of this command, with the token and the request id given so far. */
+void parsed_become(struct parsed *p, const struct command *c, struct arena *a);
+void parse(struct parsed *p, int argc, const char *const *argv, struct arena *a);
+
+/* All candidates that begin with the typed part of the word, which starts at *from, in upper or lower case. Characters
+ * that would split or end a word have a \ before them. */
+struct strs complete_line(struct str line, size_t *from, values_fn *values, void *ctx,
+			  struct arena *a);
+
+/* Reads the history, at most the last 1,000 lines; the file keeps no more. */
+struct strs recall_load(const struct keyring *k, struct arena *a);
+/* Appends a line, unless it may hold a secret; a failed write is ignored. */
+void recall_add(const struct keyring *k, struct str line);
+/* Does it hold a token, or a password? */
+bool recall_secret(struct str line);
+
+struct editor;
+
+/* Callbacks for the editor. They must outlive it. */
+struct editor_host {
+	const char *prompt;
+	/* Finds the completions of the last word of the line, and where it starts. */
+	struct strs (*complete)(void *ctx, struct str line, size_t *from, struct arena *a);
+	void *ctx;
+};
+
+enum line_end { LINE_WHOLE, LINE_DROPPED, LINE_NONE };
+
+struct editor_ops {
+	/* NULL: this terminal does not support it. */
+	struct editor *(*open)(const struct editor_host *host);
+	/* How the read ended: with a whole line in *out (without its newline, valid until the next call), with
+	 * Ctrl-C, or at the end of the input. */
+	enum line_end (*read)(struct editor *e, struct str *out);
+	/* Adds a line to the history of the up arrow. */
+	void (*remember)(struct editor *e, const char *line);
+	void (*close)(struct editor *e);
+};
 
 #endif

@@ -1,7 +1,6 @@
-/* Help texts, from the table of commands, at most 80 columns wide. */
+/* Help texts, generated from the table of commands, at most 80 columns wide. */
 #include "base/module.h"
 #include "face/cli/cli.h"
-
 #include "face/gen/gen.h"
 
 #define WIDTH 79

@@ -1,11 +1,14 @@
-#include "face/cli/parse.h"
-
+/*
+ * Reads the words of a command line by the tables of parameters. A fault does not end the process:
+ * it becomes the answer, in the format that the user asked for.
+ */
 #include <errno.h>
 #include <unistd.h>
 
 #include "base/module.h"
 #include "base/text.h"
 #include "base/when.h"
+#include "face/cli/cli.h"
 
 struct parser {
 	struct parsed *out;

@@ -1,6 +1,5 @@
-/* The line editor, built on libedit. */
+/* The line editor of the prompt, built on libedit. It is the only file that calls libedit. */
 #include <histedit.h>
-
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +9,7 @@
 
 #include "base/module.h"
 #include "base/text.h"
-#include "face/cli/editor.h"
+#include "face/cli/cli.h"
 
 #define LINES_KEPT 1000
 #define LIST_MAX 200 /* a longer list does not help */

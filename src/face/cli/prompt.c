@@ -1,5 +1,8 @@
-/* `pawl interactive`: each line is a command line of its own and runs in its own process. So nothing stays open
- * while the user thinks, Ctrl-C ends a command and not the prompt, and a line behaves as in a shell. */
+/*
+ * `pawl interactive`: each line is a command line of its own and runs in its own process. So
+ * nothing stays open while the user thinks, Ctrl-C ends a command and not the prompt, and a line
+ * behaves as in a shell.
+ */
 #include "face/cli/cli.h"
 
 #include <errno.h>
@@ -14,10 +17,6 @@
 #include "base/module.h"
 #include "base/text.h"
 #include "cmd/completion.h"
-#include "face/cli/complete.h"
-#include "face/cli/editor.h"
-#include "face/cli/recall.h"
-#include "face/cli/words.h"
 
 struct prompt {
 	struct session *session;

@@ -1,6 +1,6 @@
 /*
- * gen: makes the texts about commands outside of the program from their table: man pages, completions, the
- * reference. Nobody writes them by hand.
+ * gen: generates the texts about commands outside of the program from their table: man pages,
+ * completions, the reference. Nobody writes them by hand.
  */
 #ifndef FACE_GEN_GEN_H
 #define FACE_GEN_GEN_H

@@ -1,6 +1,11 @@
-/* doc/settings.md and doc/codes.md */
+/*
+ * Generates doc/settings.md and doc/codes.md, from the tables of settings and codes and from
+ * doc/troubleshooting.md.
+ */
 #include <ctype.h>
+#include <string.h>
 
+#include "base/text.h"
 #include "client/settings.h"
 #include "face/cli/cli.h"
 #include "face/gen/gen.h"
@@ -143,4 +148,188 @@ void gen_codes_page(struct buf *out)
 		put_link(out, store_fault_name(f));
 		put_entry(out, store_fault_name(f), NULL);
 	}
+}
+
+void gen_cell(struct buf *out, struct str text)
+{
+	for (size_t i = 0; i < text.n; i++) {
+		char c = text.p[i];
+
+		if (c == '|')
+			buf_addc(out, '\\');
+		if (c == '<')
+			buf_adds(out, STR("&lt;"));
+		else
+			buf_addc(out, c == '\n' ? ' ' : c);
+	}
+}
+
+static void put_params(struct buf *out, const struct param *params)
+{
+	if (!params)
+		return;
+	buf_adds(out, STR("\n| | | default |\n| --- | --- | --- |\n"));
+	for (const struct param *p = params; p->name; p++) {
+		buf_adds(out, STR("| `"));
+		gen_param_name(out, p);
+		buf_adds(out, STR("` | "));
+		gen_cell(out, str_c(p->help));
+		buf_addf(out, "%s | ",
+			 p->flags & P_REQUIRED && !(p->flags & P_ELSEWHERE) ? " (required)" : "");
+		gen_cell(out, str_c(p->def));
+		buf_adds(out, STR(" |\n"));
+	}
+}
+
+static void put_command(struct buf *out, const struct command *c)
+{
+	enum result codes[16];
+	size_t n = gen_codes(c, codes);
+	bool asks = c->summary[strlen(c->summary) - 1] == '?';
+
+	buf_addf(out, "\n### pawl %s\n\n%s%s\n\n```\n", c->name, c->summary, asks ? "" : ".");
+	gen_usage(out, c, 90, 0);
+	buf_adds(out, STR("```\n"));
+	if (c->detail)
+		buf_addf(out, "\n%s\n", c->detail);
+	put_params(out, c->params);
+	buf_addf(out, "\n```sh\n%s\n```\n\nExit codes:", c->example);
+	for (size_t i = 0; i < n; i++)
+		buf_addf(out, "%s %d %s", i ? "," : "", (int)codes[i], result_name(codes[i]));
+	buf_adds(out, STR(".\n"));
+	if (c->see)
+		buf_addf(out, "See also: %s.\n", c->see);
+}
+
+void gen_reference(struct buf *out)
+{
+	buf_adds(
+		out,
+		STR("# Commands\n"
+		    "\n"
+		    "For people and scripts that call pawl: every command with its options and exit codes.\n"
+		    "`pawl-gen reference` makes this page from the table of commands; do not edit it.\n"
+		    "\n"
+		    "Every command takes these options, before or after its name:\n"));
+	put_params(out, global_params);
+	for (const struct command_group *g = command_groups; g->name; g++) {
+		buf_addf(out, "\n## %s\n", g->name);
+		for (size_t i = 0; commands[i]; i++)
+			if (!strcmp(commands[i]->group, g->name) &&
+			    !(commands[i]->flags & C_HIDDEN))
+				put_command(out, commands[i]);
+	}
+}
+
+void gen_param_name(struct buf *out, const struct param *p)
+{
+	const char *value = param_value(p);
+
+	if (p->flags & P_POSITIONAL) {
+		buf_addf(out, "%s%s%s", p->flags & P_REST ? "-- " : "", p->name,
+			 param_repeats(p) ? "..." : "");
+		return;
+	}
+	if (p->letter)
+		buf_addf(out, "-%c, ", p->letter);
+	buf_addf(out, "--%s", p->name);
+	if (value)
+		buf_addf(out, " %s", value);
+}
+
+static void add_usage_item(struct buf *out, const struct param *p)
+{
+	const char *value = param_value(p), *dots = param_repeats(p) ? "..." : "";
+	bool needed = p->flags & P_REQUIRED && !(p->flags & P_ELSEWHERE);
+
+	buf_adds(out, needed ? STR("") : STR("["));
+	if (p->flags & P_POSITIONAL)
+		buf_addf(out, "%s%s%s", p->flags & P_REST ? "-- " : "", p->name, dots);
+	else
+		buf_addf(out, "--%s%s%s%s", p->name, value ? " " : "", value ? value : "", dots);
+	buf_adds(out, needed ? STR("") : STR("]"));
+}
+
+/* Arguments first, then required options, the other options, and the words after "--". */
+static int usage_place(const struct param *p)
+{
+	if (p->flags & P_REST)
+		return 3;
+	return p->flags & P_POSITIONAL ? 0 : p->flags & P_REQUIRED ? 1 : 2;
+}
+
+void gen_usage(struct buf *out, const struct command *c, size_t width, size_t indent)
+{
+	struct buf item = BUF_MAX(256);
+	size_t at = indent + strlen("pawl ") + strlen(c->name), deeper = indent + 4;
+
+	buf_addf(out, "pawl %s", c->name);
+	for (int pass = 0; pass < 4; pass++) {
+		for (const struct param *p = c->params; p && p->name; p++) {
+			if (usage_place(p) != pass)
+				continue;
+			item.n = 0;
+			add_usage_item(&item, p);
+			if (at + 1 + item.n > width) {
+				buf_addf(out, "\n%*s", (int)deeper, "");
+				at = deeper;
+			} else {
+				buf_addc(out, ' ');
+				at++;
+			}
+			buf_adds(out, buf_str(&item));
+			at += item.n;
+		}
+	}
+	buf_addc(out, '\n');
+	buf_free(&item);
+}
+
+void gen_wrap(struct buf *out, const char *text, size_t indent, size_t width, size_t at)
+{
+	struct str rest = str_c(text);
+	bool first = true;
+
+	while (rest.n) {
+		struct str word = str_cut(&rest, ' ');
+		size_t n = text_width(word);
+
+		if (!first && at + 1 + n > width) {
+			buf_addf(out, "\n%*s", (int)indent, "");
+			at = indent;
+			first = true;
+		}
+		if (!first) {
+			buf_addc(out, ' ');
+			at++;
+		}
+		buf_adds(out, word);
+		at += n;
+		first = false;
+	}
+	buf_addc(out, '\n');
+}
+
+static int by_value(enum result a, enum result b)
+{
+	return (int)a - (int)b;
+}
+
+size_t gen_codes(const struct command *c, enum result *out)
+{
+	static const enum result common[] = { SUCCESS, USAGE, API_ERROR, MISCONFIGURED };
+	size_t n = 0;
+
+	for (size_t i = 0; i < sizeof(common) / sizeof(*common); i++)
+		out[n++] = common[i];
+	for (const enum result *r = c->fails; r && *r && n < 16; r++)
+		out[n++] = *r;
+	for (size_t i = 1; i < n; i++)
+		for (size_t k = i; k && by_value(out[k - 1], out[k]) > 0; k--) {
+			enum result swap = out[k];
+
+			out[k] = out[k - 1];
+			out[k - 1] = swap;
+		}
+	return n;
 }

@@ -1,4 +1,7 @@
-/* The library's face; include/pawl.h is its contract. */
+/*
+ * The library's face; include/pawl.h is its contract. It calls the same commands as the command
+ * line. An arena for each call bounds a handle's memory.
+ */
 #include <pawl.h>
 
 #include <stdlib.h>

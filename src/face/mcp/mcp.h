@@ -1,14 +1,16 @@
 /*
  * mcp: serves the queue as tools for a model, by the Model Context Protocol.
  *
- * A struct mcp is one connection over any transport. The transport passes each message to mcp_receive(), gets
- * output through `send`, and calls mcp_tick() when it is due. Nothing in here reads, writes or waits. Over HTTP one
- * struct mcp is one session (face/serve/mcp_http.h): each request comes by its own exchange, and `via` tells them apart. A client
- * of revision 2026-07-28 names itself in every request; older clients begin with `initialize`. The server
- * serves both at once.
+ * A struct mcp is one connection over any transport. The transport passes each message to
+ * mcp_receive(), gets output through `send`, and calls mcp_tick() when it is due. Nothing in this
+ * folder reads, writes or waits, except mcp_server.c. Over HTTP one struct mcp is one session
+ * (face/serve/mcp_http.h): each request comes in its own exchange, and `via` tells the exchanges
+ * apart. A client of protocol version 2026-07-28 names itself in every request; older clients begin
+ * with `initialize`. The server serves both at once.
  *
- * A tool is a command of the table (cmd/command.h): its schemas and annotations are made from it. A call that
- * the queue refuses is a result with isError; a protocol error says that the message itself was wrong.
+ * A tool is a command of the table (cmd/command.h): its schemas and annotations are generated from
+ * it. If the queue refuses a call, the answer is a result with isError; a protocol error says that
+ * the message itself was wrong.
  */
 #ifndef FACE_MCP_MCP_H
 #define FACE_MCP_MCP_H

@@ -1,19 +1,20 @@
 /*
- * The parts of an answer for a model: a task, a lock, the rows of a list. A model pays for each word of an answer, and
- * reads it again with every later call, so a part has only the members that the model needs to act.
+ * The parts of an answer for a model: a task, a lock, the rows of a list. A model pays for each
+ * word of an answer, and reads it again with every later call, so a part has only the members that
+ * the model needs to act.
  *
- * The limits are in tokens, of which one is four bytes here; test/mcp/lean_test.c has the table of them. A list that is
- * too large loses the ends of its texts first, then its least important rows. Ids, fences and times are never cut. A cut
- * text ends with an ellipsis, and a long text of a task is named in its member `cut`.
+ * The limits are in tokens; one token counts as four bytes here. test/mcp/lean_test.c has the table
+ * of limits. A list that is too large loses the ends of its texts first, then its least important
+ * rows. Ids, fences and times are never cut. A cut text ends with an ellipsis, and if a long text
+ * of a task was cut, the member `cut` names it.
  *
- * Each part is built from the answer itself. Its size is calculated once; after that only the cut texts count again, and
- * nothing is encoded before it is sent.
+ * Each part is built from the answer itself. Its size is calculated once; after that only the cut
+ * texts are counted again, and nothing is encoded before it is sent.
  */
-#include "face/mcp/mcp.h"
-
 #include "core/lease.h"
-#include "format/record_form.h"
+#include "face/mcp/mcp.h"
 #include "format/json.h"
+#include "format/record_form.h"
 #include "format/task_form.h"
 
 #define TOKEN 4

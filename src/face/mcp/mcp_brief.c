@@ -1,16 +1,17 @@
 /*
- * The answer of a tool for a model, as an object and as a text. lean.c makes the parts; this file puts them together.
+ * A tool's answer for a model, as an object and as a text. mcp_answer.c makes the parts; this file puts
+ * them together.
  *
- * An answer has what the model needs to act: the task, its lock, the brief for a new holder, the calls to make next. None
- * of these is ever left out to save room. An answer about a task with cut texts names the call that returns the whole
- * ones. Texts by others are marked as such.
+ * An answer contains what the model needs in order to act: the task, its lock, the brief for a new
+ * holder, the calls to make next. None of these is ever left out to save room. If the texts of a
+ * task were cut, the answer names the call that returns them whole. Texts by others are marked as
+ * such.
  *
- * The profile pm and `show full=true` get the object of the command instead.
+ * The profile pm and `show full=true` get the command's object instead.
  */
-#include "face/mcp/mcp.h"
-
 #include "base/text.h"
 #include "core/lease.h"
+#include "face/mcp/mcp.h"
 #include "format/json.h"
 
 #define HELD 5

@@ -1,10 +1,13 @@
-/* Keeps the locks that were taken through this server: saves their tokens and renews them without the model. */
-#include "face/mcp/mcp.h"
-
+/*
+ * Keeps the locks that were taken through this server: saves their tokens and renews them without
+ * the model. A lock is renewed only while its agent counts as alive, so that another agent can get
+ * the task of a dead one.
+ */
 #include <unistd.h>
 
 #include "base/os.h"
 #include "core/lease.h"
+#include "face/mcp/mcp.h"
 
 #define RETRY_MS 1000  /* delay after a failure of the store */
 #define MARGIN_MS 1000 /* our clock and the store's are not read at the same moment */

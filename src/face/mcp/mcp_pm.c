@@ -1,12 +1,12 @@
 /*
- * The profile pm: tools with the names, arguments and habits of dashboards that lock tasks by an agent's name.
- * Statuses are written IN_PROGRESS, a lock lasts 300 s by default, and every answer has is_locked, lock_holder
- * and lock_expires_at.
+ * The profile pm: tools with the names, arguments and habits of dashboards that lock tasks by an
+ * agent's name. Statuses are written IN_PROGRESS, a lock lasts 300 s by default, and every answer
+ * has is_locked, lock_holder and lock_expires_at. The lock still needs its token: an agent's name
+ * alone proves nothing.
  */
-#include "face/mcp/mcp.h"
-
 #include "base/when.h"
 #include "core/lease.h"
+#include "face/mcp/mcp.h"
 #include "format/task_form.h"
 
 #define TIMEOUT_S 300

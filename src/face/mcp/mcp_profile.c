@@ -1,7 +1,9 @@
-/* The profiles: the tools that they offer and the texts about them as a whole. */
-#include "face/mcp/mcp.h"
-
+/*
+ * The profiles: the tools that each one offers, and the texts about the whole profile. A client can
+ * call only the tools of its profile.
+ */
 #include "core/role.h"
+#include "face/mcp/mcp.h"
 
 /* The description of each is .model in src/cmd/NAME.c; tools.c says where all texts are. */
 static const struct command *const agent_tools[] = {
@@ -119,4 +121,26 @@ const struct command *profile_tool(const struct profile *p, size_t i)
 		if (is_operation(commands[k]) && i-- == 0)
 			return commands[k];
 	return NULL;
+}
+
+#define ABOUT "How to take a task from the queue, do it and finish it"
+
+void prompts_list(struct mcp_call *c)
+{
+	mcp_reply_kept(c,
+		       json_pack("{s:[{s:s, s:s, s:s}]}", "prompts", "name", "work", "title",
+				 "Work through the queue", "description", ABOUT),
+		       FOR_HOURS);
+}
+
+void prompts_get(struct mcp_call *c)
+{
+	if (!str_is(json_get(c->params, "name"), "work")) {
+		mcp_fail(c, RPC_PARAMS, STR("this prompt does not exist; the only one is: work"),
+			 NULL);
+		return;
+	}
+	mcp_reply(c, json_pack("{s:s, s:[{s:s, s:{s:s, s:s}}]}", "description", ABOUT, "messages",
+			       "role", "user", "content", "type", "text", "text",
+			       c->m->profile->work));
 }

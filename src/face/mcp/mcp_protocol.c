@@ -1,10 +1,12 @@
-/* JSON-RPC, the revisions of the protocol, and the first requests of a client. */
-#include "face/mcp/mcp.h"
-
+/*
+ * JSON-RPC, the protocol versions, and a client's first requests. A request gets at most one
+ * answer; a notification gets none.
+ */
 #include <math.h>
 
 #include "base/os.h"
 #include "base/text.h"
+#include "face/mcp/mcp.h"
 #include "format/json.h"
 
 /* Newest first. 2025-03-26 is the only one with batches. */

@@ -1,9 +1,11 @@
-/* The resources pawl://tasks/{id} and pawl://board, and subscriptions to their changes. */
-#include "face/mcp/mcp.h"
-
+/*
+ * The resources pawl://tasks/{id} and pawl://board, and subscriptions to their changes. The first
+ * subscription sets the cursor, so earlier events are not reported.
+ */
 #include "base/os.h"
 #include "base/when.h"
 #include "core/lease.h"
+#include "face/mcp/mcp.h"
 #include "format/answer_form.h"
 
 #define BOARD "pawl://board"

@@ -1,8 +1,9 @@
-/* Calls that wait for work, or for the end of a lock of the whole queue. They are deferred and tried again, so
- * that no other call waits for them. */
-#include "face/mcp/mcp.h"
-
+/*
+ * Calls that wait for work, or for the end of a lock of the whole queue. They are deferred and
+ * retried, so that no other call waits for them.
+ */
 #include "base/os.h"
+#include "face/mcp/mcp.h"
 #include "format/task_form.h"
 #include "queue/queue.h"
 

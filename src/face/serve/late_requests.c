@@ -1,17 +1,21 @@
 /*
- * Requests that arrive after their repetition. A proxy may deliver a change when the client has long got the answer of a
- * repeated request: a refusal, or a task that it has completed since. The queue would take such a late request for a new
- * one, and give a task to nobody. So attempts have numbers, and an attempt is refused after a later one. A repetition that
- * only a proxy makes has the number of the first. It is refused if it is an acquisition whose lock has ended; if somebody
- * else ended that lock, the answer is unknown. So it is for `done` by the holder, if the task was acquired again before the
+ * Requests that arrive after their repetition. A proxy may deliver a change long after the client
+ * got the answer to a repeated request: a refusal, or a task that it has completed since. A late
+ * duplicate looks like a new request: the queue would lock a task for a client that has gone.
+ *
+ * So attempts have numbers, and an attempt is refused after a later one. If only a proxy repeats a
+ * request, the repetition has the number of the first. It is refused if it acquired a lock that its
+ * holder has ended. If somebody else ended that lock, the answer is that the outcome is unknown. A
+ * repeated `done` by the holder gets that answer, too, if the task was acquired again before the
  * repetition. Other changes have request ids, which the queue itself remembers.
  *
- * Tables of fixed size, in which a newer entry may replace an older one: a request is late by seconds, not by hours. All
- * queues share them, because ids are unique: a queue that was closed and opened again still recognises a late request.
+ * The tables have a fixed size, and a newer entry may replace an older one: a request is late by
+ * seconds, not by hours. All queues share the tables, because ids are unique: a queue that was
+ * closed and opened again still recognises a late request.
  */
-#include "face/serve/serve.h"
-
 #include <stdlib.h>
+
+#include "face/serve/serve.h"
 
 #define SLOTS 32768
 #define ID_BYTES 40 /* a UUID and a NUL */

@@ -1,9 +1,12 @@
-/* The loop's part of MCP over HTTP: reads headers, sends answers and event streams. */
-#include "face/serve/mcp_http.h"
-
+/*
+ * The loop's part of MCP over HTTP: reads headers, sends answers and event streams. It never
+ * touches a session: the worker owns it. A stream ends with its token.
+ */
 #include <stdlib.h>
 
 #include "base/os.h"
+#include "base/secret.h"
+#include "face/serve/mcp_http.h"
 
 #define PING_MS 15000
 #define PING STR(": \n\n")

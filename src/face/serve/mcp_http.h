@@ -1,13 +1,70 @@
 /*
- * endpoint: MCP over HTTP at /mcp, for clients of both eras (face/mcp/mcp.h has the protocol itself).
+ * endpoint: MCP over HTTP at /mcp, for clients of both protocol versions: with sessions up to
+ * 2025-11-25, without them from 2026-07-28 on (face/mcp/mcp.h has the protocol itself).
  *
- *   endpoint.c  the loop's part: headers of the request, answers and streams
- *   era.c       which era a message is of, and the headers that repeat its content
- *   seat.c      the desk's part: one struct mcp for each session, or for each caller that has no session
- *   visit.c     ids of sessions, which outlive the server
+ *   mcp_http.c  the loop's part: request headers, answers and event streams
+ *   mcp_http.c       the protocol version of a message, and the headers that repeat its content
+ *   mcp_session.c      the worker's part: one struct mcp for each session, or for each caller without a session
+ *   session_id.c     session ids, which outlive the server
  *
- * A job of JOB_MCP is one exchange. Its desk answers it at once, or keeps it open: a call that waits, or a stream. An open
- * job belongs to its seat until the desk ends it, also if its peer is gone.
+ * A session consists of three parts, which end independently. A caller without sessions has only 2 and 3.
+ *
+ * 1. The session id: signed, so the server keeps no list of valid ids. The loop checks it with each request.
+ *
+ *                a              b
+ *      (none) -------> VALID -------> ENDED      A request with an ENDED, EXPIRED or foreign id gets 404.
+ *                        |
+ *                        |    c
+ *                        +----------> EXPIRED
+ *
+ *    a  the client sends `initialize`, and it succeeds    session_id_begin(), then name_session() and session_id_make()
+ *    b  the client sends DELETE                           prepare() calls session_id_end(), which records the end
+ *    c  90 days after `initialize`                        session_id_find() refuses the id
+ *    Only the client can end its id early. The id outlives part 2, and a server with a state folder.
+ *
+ * 2. The worker's session (struct seat): a cache that can be dropped at any time, because everything that must
+ *    last is in the store, in the keyring and in the session id. Dropping it never releases a lock: the next
+ *    request creates it again and finds its locks, or their leases expire.
+ *
+ *                 d               e
+ *      ABSENT ---------> IDLE ---------> IN USE   IN USE: it has an open exchange or holds a lock.
+ *        ^ ^              | ^             |  |
+ *        | |      g       | |      f      |  |
+ *        | +--------------+ +-------------+  |
+ *        |                  h                |
+ *        +-----------------------------------+
+ *
+ *    d  any message or GET of the caller                  mcp_session_of() calls mcp_session_new() and keeper_restore()
+ *    e  a call waits, a stream opens, or a lock is taken  keep_open(); mcp_take()
+ *    f  the last exchange ends and no lock is held        forget(); keeper_learn() and keeper_tick()
+ *    g  10 minutes of silence                             sweep()
+ *       a new session needs the place                     make_room(): the session that was silent longest
+ *    h  no session is idle, and its caller has the most   make_room() with largest_loses()
+ *    g and h also:
+ *       the client sent DELETE                            mcp_session_run(), for POST_END
+ *       the token was revoked                             check(), mcp_sessions_drain()
+ *       the worker ends                                   mcp_sessions_end()
+ *    A subscription without a stream keeps a session IN USE for 10 minutes after the last message.
+ *    Each end goes through mcp_session_free(), in the worker's thread only.
+ *
+ * 3. The exchange: one job of JOB_MCP. The worker answers it at once, or keeps it OPEN: a call that waits, or a
+ *    stream. An OPEN job belongs to its session until the worker ends it, even if its peer is gone.
+ *
+ *              i
+ *      NEW ---------------> ENDED ----------> (freed)
+ *       |   j          k     ^  |      m
+ *       +------> OPEN -------+  |  n            o
+ *                               +-----> SETTLE -----> (freed)
+ *
+ *    i  the answer is ready at once                       mcp_session_run() returns true
+ *    j  the call waits or listens                         keep_open()
+ *    k  the answer or the stream's end was made           send_message()
+ *       the client cancelled the call                     drop_cancelled(), then hang_up()
+ *       the peer is gone, or a stream's token is revoked  worker_gone() by the loop; drop_gone(), then hang_up()
+ *       the session or the server ends                    mcp_session_free(), mcp_sessions_drain(), each with hang_up()
+ *    m  the answer gives no lock                          endpoint_done() or send_piece(), then finish(), in the loop
+ *    n  the answer gives a lock                           finish() sends the job back as JOB_SETTLE
+ *    o  the worker learns whether the answer arrived      mcp_sessions_settle() calls client_delivered()
  */
 #ifndef FACE_SERVE_MCP_HTTP_H
 #define FACE_SERVE_MCP_HTTP_H
@@ -86,6 +143,33 @@ bool protocol_version_is_modern(const struct post *p, const json_t *message);
 int protocol_version_check(const struct post *p, json_t *message, json_t **error);
 /* The status of an answer. */
 int protocol_version_status(bool modern, int error);
+
+struct mcp_session {
+	struct mcp_session *next;
+	struct worker *worker;
+	struct str key;
+	struct arena arena;
+	struct mcp m;
+	struct mcp_host host;
+	struct str agents, token;
+	const char *hash, *only; /* of the token: its hash; its only queue, or empty */
+	struct meter *caller;
+	enum role role;
+	struct job *open; /* exchanges that are not answered yet */
+	struct arena passes;
+	int64_t due;              /* when to look again, in boot time; -1: never */
+	bool untold;              /* this round has not looked at it yet */
+	const struct job *asking; /* the job that is being run: its answer is not sent from here */
+};
+
+void mcp_session_free(struct mcp_session *t);
+/* Gives the session the worker's open queue, for one call; mcp_session_take_back() returns it. */
+void mcp_session_lend(struct mcp_session *t);
+void mcp_session_take_back(struct mcp_session *t);
+/* Ends an exchange that is still open. */
+void mcp_session_hang_up(struct mcp_session *t, struct job *j);
+/* Drops the sessions that have been idle for too long. */
+void mcp_sessions_sweep(struct worker *d);
 
 /* --- seats (seat.c) --------------------------------------------------------------------------------- */
 

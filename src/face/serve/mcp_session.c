@@ -1,38 +1,18 @@
 /*
- * The desk's part of MCP over HTTP. A seat is one struct mcp: of a session, or of a caller without sessions (token, agent
- * and run). It can be dropped and made again at any time, because all that must last is in the store, in the keyring and
- * in the id of the session.
+ * The worker's part of MCP over HTTP. mcp_http.h draws the states of a session. A session (struct
+ * seat) is one struct mcp: for a session id, or for a caller without sessions (token, agent and
+ * run). Nothing that must last may be kept only here: a session can be dropped and created again at
+ * any time.
  */
-#include "face/serve/mcp_http.h"
-
 #include <stdlib.h>
 
 #include "base/fs.h"
 #include "base/os.h"
-#include "format/json.h"
 #include "client/queue_lock.h"
-
-#define RETRY_MS 1000
+#include "face/serve/mcp_http.h"
+#include "format/json.h"
 #define IDLE_MS (INT64_C(10) * 60 * 1000)
 #define HOLD_MS (INT64_C(3600) * 1000)
-
-struct mcp_session {
-	struct mcp_session *next;
-	struct worker *worker;
-	struct str key;
-	struct arena arena;
-	struct mcp m;
-	struct mcp_host host;
-	struct str agents, token;
-	const char *hash, *only; /* of the token: its hash; its only queue, or empty */
-	struct meter *caller;
-	enum role role;
-	struct job *open; /* exchanges that are not answered yet */
-	struct arena passes;
-	int64_t due;              /* when to look again, in boot time; -1: never */
-	bool untold;              /* this round has not looked at it yet */
-	const struct job *asking; /* the job that is being run: its answer is not sent from here */
-};
 
 /* --- the queue of the desk -------------------------------------------------------------------------- */
 
@@ -49,15 +29,15 @@ static void lend_passes(struct mcp_session *t)
 	c->keyring.arena = before;
 }
 
-/* All seats of a desk use its queue, one at a time. */
-static void mcp_session_lend(struct mcp_session *t)
+/* All sessions of a worker use its queue, one at a time. */
+void mcp_session_lend(struct mcp_session *t)
 {
 	t->m.session.client.conn.queue = t->worker->session.client.conn.queue;
 	t->m.session.client.conn.mode = t->worker->session.client.conn.mode;
 	lend_passes(t);
 }
 
-static void mcp_session_take_back(struct mcp_session *t)
+void mcp_session_take_back(struct mcp_session *t)
 {
 	struct client *c = &t->worker->session.client;
 
@@ -66,11 +46,11 @@ static void mcp_session_take_back(struct mcp_session *t)
 	t->passes = (struct arena){ 0 };
 	c->conn.queue = t->m.session.client.conn.queue;
 	c->conn.mode = t->m.session.client.conn.mode;
-	if (c->conn.queue) /* the seat may have opened it */
+	if (c->conn.queue) /* the session may have opened it */
 		queue_pass_ctx(c->conn.queue, c);
 	t->m.session.client.conn.queue = NULL;
 	if (!c->conn.queue)
-		t->worker->open = false; /* it failed: the next turn opens it again */
+		t->worker->open = false; /* it failed: the next batch opens it again */
 }
 
 static void prepare_client(void *mcp_session, struct client *c)
@@ -172,7 +152,7 @@ static void send_message(void *mcp_session, struct str message)
 }
 
 /* Ends an exchange without an answer. */
-static void mcp_session_hang_up(struct mcp_session *t, struct job *j)
+void mcp_session_hang_up(struct mcp_session *t, struct job *j)
 {
 	session_forget(t, j);
 	if (j->post->streaming)
@@ -181,9 +161,9 @@ static void mcp_session_hang_up(struct mcp_session *t, struct job *j)
 		worker_answer(j); /* its status is 0 */
 }
 
-/* --- seats ------------------------------------------------------------------------------------------ */
+/* --- sessions --------------------------------------------------------------------------------------- */
 
-static void mcp_session_free(struct mcp_session *t)
+void mcp_session_free(struct mcp_session *t)
 {
 	struct mcp_session **at = &t->worker->mcp_sessions;
 
@@ -255,7 +235,7 @@ static bool make_room(struct worker *d, const struct meter *caller)
 	return oldest;
 }
 
-static void mcp_sessions_sweep(struct worker *d)
+void mcp_sessions_sweep(struct worker *d)
 {
 	for (struct mcp_session *t = d->mcp_sessions, *next; t; t = next) {
 		next = t->next;
@@ -523,138 +503,4 @@ struct job *mcp_sessions_settle(struct job *list)
 	}
 	*last = NULL;
 	return rest;
-}
-
-/* --- due work --------------------------------------------------------------------------------------- */
-
-/* A caller that went away must not get a task any more. */
-static void drop_gone(struct mcp_session *t)
-{
-	for (struct job *j = t->open, *next; j; j = next) {
-		next = j->post->next;
-		if (job_is_gone(j)) {
-			mcp_gone(&t->m, j);
-			mcp_session_hang_up(t, j);
-		}
-	}
-}
-
-static void session_due_check(struct mcp_session *t, bool changed)
-{
-	int64_t left;
-
-	drop_gone(t);
-	if (changed && (t->m.waiting || t->m.subscriptions))
-		t->m.changed = true;
-	else if (t->due < 0 || t->due > os_boot_ms())
-		return;
-	/* no task for a token that was revoked, and no renewal of its locks */
-	if (!access_worker_holds(t->worker, t->hash)) {
-		mcp_session_free(t);
-		return;
-	}
-	mcp_session_lend(t);
-	left = mcp_tick(&t->m);
-	mcp_session_take_back(t);
-	t->due = left < 0 ? -1 : os_boot_ms() + left;
-}
-
-/* The store is out of reach. */
-static void put_off(struct mcp_session *t)
-{
-	drop_gone(t);
-	if (t->due >= 0 && t->due < os_boot_ms() + RETRY_MS)
-		t->due = os_boot_ms() + RETRY_MS;
-}
-
-/* The loop closes a queue only if no session is in use. */
-static void note_use(struct worker *d)
-{
-	bool used = false;
-
-	for (const struct mcp_session *t = d->mcp_sessions; t; t = t->next)
-		used |= t->open || t->m.held || t->m.subscriptions || t->m.waiting;
-	d->in_session = used;
-}
-
-static void begin_round(struct worker *d)
-{
-	for (const struct mcp_session *t = d->mcp_sessions; t; t = t->next)
-		if (t->untold)
-			return; /* the last one is not over */
-	for (struct mcp_session *t = d->mcp_sessions; t; t = t->next)
-		t->untold = true;
-	d->round_changed = d->mcp_sessions_changed;
-	d->mcp_sessions_changed = false;
-}
-
-/* Looks at each session once in a round. A round takes as many turns as it needs, so that many sessions of one caller do not
- * keep the others waiting. d->untold: the next turn has to go on. */
-void mcp_sessions_check(struct worker *d, bool changed)
-{
-	struct answer ans = { 0 };
-	struct arena a = { 0 };
-	struct mcp_session *t = d->mcp_sessions, *next;
-
-	d->mcp_sessions_changed |= changed;
-	begin_round(d);
-	d->batch_began = os_boot_ms();
-	for (; t && !worker_share_is_over(d); t = next) {
-		next = t->next;
-		if (!t->untold)
-			continue;
-		t->untold = false;
-		if (worker_open(d, &ans, &a))
-			session_due_check(t, d->round_changed);
-		else
-			put_off(t);
-	}
-	d->untold = t || (d->mcp_sessions && d->mcp_sessions_changed);
-	arena_free(&a);
-	mcp_sessions_sweep(d);
-	note_use(d);
-}
-
-int64_t mcp_sessions_next(const struct worker *d)
-{
-	int64_t now = os_boot_ms(), left = -1;
-
-	for (const struct mcp_session *t = d->mcp_sessions; t; t = t->next) {
-		int64_t due = t->due > now ? t->due - now : 0;
-
-		if (t->due >= 0 && (left < 0 || due < left))
-			left = due;
-	}
-	return left;
-}
-
-bool mcp_sessions_await(const struct worker *d)
-{
-	for (const struct mcp_session *t = d->mcp_sessions; t; t = t->next)
-		if (t->m.waiting || t->m.subscriptions)
-			return true;
-	return false;
-}
-
-void mcp_sessions_drain(struct worker *d)
-{
-	for (struct mcp_session *t = d->mcp_sessions, *next; t; t = next) {
-		next = t->next;
-		if (!access_worker_holds(d, t->hash)) {
-			mcp_session_free(t);
-			continue;
-		}
-		mcp_session_lend(t);
-		wait_hurry(&t->m);
-		subscriptions_end(&t->m);
-		mcp_session_take_back(t);
-		while (t->open)
-			mcp_session_hang_up(t, t->open);
-	}
-}
-
-void mcp_sessions_end(struct worker *d)
-{
-	while (d->mcp_sessions)
-		mcp_session_free(d->mcp_sessions);
 }

@@ -1,23 +1,22 @@
 /*
- * Packed requests in frames (queue/frame.h); the answers come back in the same form and order. The requests of all jobs
- * of a turn are committed together, with the changes of commands (call.c). The server never takes token hashes or a
- * policy from a caller. Processes of one machine send them to each other in another encoding (queue/relay.c), which the
- * server does not read.
+ * Packed requests in frames (queue/frame.h); the answers come back in the same form and order. The
+ * requests of all jobs in a worker's batch are committed together, with the changes of commands
+ * (serve_call.c). The server never takes token hashes or a policy from a caller: processes of one machine send
+ * them to each other in another encoding (queue/queue_call.c), which the server does not read.
  *
- * A job may have many parts. They are made in their order and in pieces, so that one caller cannot keep the desk from the
- * others, nor fill the memory with answers:
+ * A job may have many parts. They are made in order and in pieces, so that one caller can neither keep
+ * the worker from the others nor fill the memory with answers:
  *
- *   packed_open()   reads and judges all parts, before the first one is made
- *   packed_run()    commits the changes that are next, at most SLICE of each job, until their answers take COMMIT_ROOM
- *   packed_go_on()  makes the reads that are next, until the turn has lasted long enough
+ *   packed_open()   reads and checks all parts, before the first one is made
+ *   packed_run()    commits the next changes, at most SLICE of each job, until their answers take COMMIT_ROOM
+ *   packed_go_on()  makes the next reads, until the worker's batch has lasted long enough
  *
- * A job with parts left comes back in the next turn.
+ * A job with parts left comes back in the worker's next batch.
  */
-#include "face/serve/serve.h"
-
 #include <stdlib.h>
 
 #include "base/os.h"
+#include "face/serve/serve.h"
 
 #define SLICE 256               /* changes of a job in one commit */
 #define COMMIT_ROOM (48u << 20) /* memory of the answers of a commit */

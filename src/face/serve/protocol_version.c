@@ -1,6 +1,8 @@
 /*
- * Two eras of MCP. Up to 2025-11-25 a client begins a session with `initialize` and names it in each request. From
- * 2026-07-28 on each request stands for itself: it names its revision in _meta, and headers repeat parts of it for proxies.
+ * The two protocol versions of MCP. Up to 2025-11-25 a client begins a session with `initialize`
+ * and names it in each request. From 2026-07-28 on each request is complete in itself: it names its
+ * protocol version in _meta, and headers repeat parts of it for proxies. A message that differs
+ * from its headers is refused.
  */
 #include "face/serve/mcp_http.h"
 

@@ -1,22 +1,23 @@
 /*
- * serve: queues over HTTP. One thread does all input and output (http/http_server.h); each open queue has a thread of its
- * own, its desk, because a store may block. A job goes from the loop to a desk and comes back with its answer:
+ * serve: queues over HTTP. One thread does all input and output (http/http_server.h). Each open queue has
+ * a thread of its own, its worker, because a store may block. A job goes from the loop to a worker
+ * and comes back with its answer:
  *
- *   route.c     checks Host, token, role and limits, and finds the handler
+ *   serve_routes.c     checks Host, token, role and limits, and finds the handler
  *   access.c    tokens and limits of callers
- *   desk.c      the thread of one queue: takes all jobs that arrived during the last commit, keeps waiting calls
- *   fair.c      the order of the jobs of a turn
- *   answers.c   sends answers, and bounds the memory of those that are made or not read yet
- *   call.c      one command with JSON arguments
- *   packed.c    packed requests; the changes of all jobs of a turn are committed together
- *   lapse.c     leases that expire
- *   late.c      requests that arrive after their repetition
- *   store.c     the other functions of a queue, for remote queues
- *   events.c    the live stream of one queue
- *   endpoint.c  MCP for models; endpoint.h names its other parts
- *   web.c       the files of the board
- *   snapshot.c  the board in one file
- *   metrics.c, openapi.c, say.c   /metrics, /openapi.json, log lines and JSON errors
+ *   worker.c      one queue's thread: takes all jobs that arrived during the last commit, keeps waiting calls
+ *   worker_order.c      the order of the jobs in a batch
+ *   serve_call.c   sends answers, and bounds the memory of those that are being made or are not read yet
+ *   serve_call.c      one command with JSON arguments
+ *   packed_calls.c    packed requests; the changes of all jobs in a batch are committed together
+ *   worker_order.c     leases that expire
+ *   late_requests.c      requests that arrive after their repetition
+ *   serve_queue.c     the other functions of a queue, for remote queues
+ *   serve_events.c    one queue's live stream
+ *   mcp_http.c  MCP for models; mcp_http.h names its other parts and draws the states of a session
+ *   web_files.c       the board's files
+ *   web_files.c  the board in one file
+ *   serve_metrics.c, serve_openapi.c, serve_log.c   /metrics, /openapi.json, log lines and JSON errors
  */
 #ifndef FACE_SERVE_SERVE_H
 #define FACE_SERVE_SERVE_H
@@ -30,13 +31,14 @@
 #include "cmd/cmd_modules.h"
 #include "http/http_origin.h"
 #include "http/http_server.h"
-#include "queue/queue.h"
 #include "queue/frame.h"
+#include "queue/queue.h"
 
 #define WAIT_MAX_MS 60000
 #define DRAIN_MS 25000
 #define WORKERS_MAX 64   /* open queues besides the server's own */
-#define WORKERS_SPARE 16 /* of these, for callers that have opened fewer queues than that */
+#define WORKERS_SPARE \
+	16 /* of these, reserved for callers that have opened fewer queues than this */
 #define ANSWER_MAX BODY_MAX
 #define ANSWER_SHORT (64u << 10) /* every caller gets answers of this length */
 #define READ_ROOM (128u << 20)   /* memory of one packed read, before it becomes an answer */
@@ -476,5 +478,17 @@ void route_hand_over(struct serve *s, struct http_exchange *x, struct worker *d,
 /* The client's address: of the peer, or from the proxy. */
 struct str route_address(const struct serve *s, const struct http_request *r);
 enum result serve_run(struct session *s, const struct serve_args *a, struct reply *out);
+
+struct web_form {
+	const char *begin, *end;
+	const char *etag; /* the SHA-256 of the bytes, in quotes */
+};
+
+struct web_file {
+	const char *path, *type;
+	struct web_form plain, gzip;
+};
+
+extern const struct web_file web_files[]; /* ends with a path of NULL */
 
 #endif

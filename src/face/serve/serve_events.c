@@ -1,48 +1,30 @@
 /*
- * The live stream of one queue (text/event-stream): a snapshot, then each event of the log with its cursor as id, and
- * each lease that expires, which has no cursor. A reader that reconnects sends Last-Event-ID and gets the events that it
- * missed. If the log does not know the cursor, it gets `reset` and a new snapshot. It may get an expired lease again.
+ * One queue's live stream (text/event-stream): a snapshot, then each event of the log with its
+ * cursor as id, and each lease that expires, which has no cursor. A reader that reconnects sends
+ * Last-Event-ID and gets the events that it missed. If the log does not know the cursor, the reader
+ * gets `reset` and a new snapshot. It may get an expired lease again.
  *
- * A queue and a log may be larger than the memory that a reader deserves. So a snapshot and missed events come in pages, and
- * the desk reads the next page only when the peer has taken the one before. Changes between two pages are in the events
- * that follow. An event has its task, unless a later event of the same page has it.
+ * A queue and a log may be larger than the memory that one reader may use. So a snapshot and missed
+ * events come in pages, and the worker reads the next page only when the peer has taken the one
+ * before. Changes between two pages are in the events that follow. An event contains its task,
+ * unless a later event of the same page does.
  *
- * A remote queue opens a stream without content: it has a line whenever something changed, and one at the start, since a
- * change may have come just before.
+ * A remote queue opens a stream without content. It gets a line whenever something has changed, and
+ * one at the start, because a change may have come just before.
  */
-#include "face/serve/serve.h"
-
 #include <stdlib.h>
 
 #include "base/os.h"
 #include "base/when.h"
+#include "face/serve/serve.h"
 #include "format/answer_form.h"
-#include "format/record_form.h"
 #include "format/json.h"
-
-#define PING_MS 15000
+#include "format/record_form.h"
 #define PING STR(": \n\n")
 #define CHANGE STR("event: change\ndata: {}\n\n")
-#define PIECE \
-	((size_t)256 << 10) /* is sent at once: a large page must not look like a slow reader */
 #define PAGE_TASKS 500
 #define PAGE_EVENTS 200
 #define PAGE_MAX ((size_t)1 << 20) /* an event that begins behind this is for the next page */
-
-struct stream {
-	struct stream *next;
-	struct serve *serve;
-	struct worker *worker;
-	struct http_exchange *exchange;
-	struct http_caller caller;
-	struct http_timer *ping;
-	struct buf cursor, out;
-	struct buf page; /* see struct job */
-	int64_t since;
-	size_t sent, pages;
-	bool busy, again, ended;
-	bool wakes; /* see struct job */
-};
 
 /* --- in the thread of the desk --------------------------------------------------------------------- */
 
@@ -381,231 +363,4 @@ void events_run(struct worker *d, struct job *j)
 	j->status = code == SUCCESS ? 200 : result_http(code);
 	worker_failed(d, &ans);
 	arena_free(&a);
-}
-
-/* --- in the loop --------------------------------------------------------------------------------- */
-
-static void stream_count(struct stream *t, int by)
-{
-	struct meter *m = t->caller.meter;
-	struct counts *c = &t->serve->counts;
-
-	if (t->wakes) {
-		m->waits += by;
-		c->waits += (uint64_t)by;
-	} else {
-		m->streams += by;
-		c->streams += (uint64_t)by;
-	}
-}
-
-static void stream_free(struct stream *t)
-{
-	struct stream **at = &t->worker->streams;
-
-	while (*at != t)
-		at = &(*at)->next;
-	*at = t->next;
-	if (!t->worker->streams)
-		t->worker->watched = false;
-	stream_count(t, -1);
-	http_timer_cancel(t->ping);
-	caller_free(&t->caller);
-	buf_free(&t->cursor);
-	buf_free(&t->page);
-	buf_free(&t->out);
-	free(t);
-}
-
-static void stream_end(struct stream *t)
-{
-	if (!t->ended) {
-		http_stream_end(t->exchange);
-		http_timer_cancel(t->ping); /* the exchange is gone */
-		t->ping = NULL;
-	}
-	t->ended = true;
-	if (!t->busy)
-		stream_free(t);
-}
-
-static void on_gone(struct http_exchange *x, void *stream)
-{
-	(void)x;
-	stream_end(stream);
-}
-
-static void stream_check(struct stream *t, bool first);
-
-static void stream_pump(struct http_exchange *x, void *stream)
-{
-	struct stream *t = stream;
-	size_t left = t->out.n - t->sent;
-	struct str piece = str_n(t->out.p + t->sent, left < PIECE ? left : PIECE);
-
-	(void)x;
-	if (!left) {
-		t->out.n = t->sent = 0;
-		if (t->again && !t->busy)
-			stream_check(t, false);
-		return;
-	}
-	t->sent += piece.n;
-	if (http_stream_send(t->exchange, piece) < 0)
-		return; /* on_gone() comes */
-	http_stream_on_room(t->exchange, PIECE, stream_pump, t);
-}
-
-/* false: the stream has ended. */
-static bool send_all(struct stream *t, struct str text)
-{
-	bool idle = !t->out.n;
-
-	buf_adds(&t->out, text);
-	if (t->out.full) { /* it reads too slowly; it resumes with its last id */
-		stream_end(t);
-		return false;
-	}
-	if (idle && text.n)
-		stream_pump(t->exchange, t);
-	return true;
-}
-
-static void ping(void *stream)
-{
-	struct stream *t = stream;
-
-	t->ping = NULL;
-	if (!access_holds(t->serve, &t->caller)) {
-		stream_end(t);
-		return;
-	}
-	t->ping = http_timer_start(t->serve->http, PING_MS, ping, t);
-	if (!t->out.n)
-		(void)http_stream_send(t->exchange, PING);
-}
-
-static void stream_check(struct stream *t, bool first)
-{
-	struct http_caller reader = { .role = t->serve->read_only ? ROLE_READER : t->caller.role };
-	struct job *j;
-
-	/* the peer takes a page before the desk reads the next one */
-	if (t->busy || (!t->wakes && t->out.n)) {
-		t->again = true;
-		return;
-	}
-	t->again = false;
-	j = job_new(JOB_EVENTS, NULL, &reader);
-	j->owner = t;
-	j->payer = t->caller.meter;
-	j->first = first;
-	j->wakes = t->wakes;
-	j->since = t->since;
-	j->pages = t->pages;
-	buf_adds(&j->after, buf_str(&t->cursor));
-	buf_adds(&j->page, buf_str(&t->page));
-	t->busy = true;
-	worker_put(t->worker, j);
-}
-
-/* One look serves all streams without content. The oldest one looks, because it knows no change that another one missed. */
-static void find_wakes(struct worker *d)
-{
-	struct stream *oldest = NULL;
-
-	for (struct stream *t = d->streams; t; t = t->next) /* the newest comes first */
-		if (t->wakes && !t->ended)
-			oldest = t;
-	if (oldest)
-		stream_check(oldest, false);
-}
-
-void events_check(void *worker)
-{
-	struct worker *d = worker;
-
-	for (struct stream *t = d->streams; t; t = t->next)
-		if (!t->wakes)
-			stream_check(t, false);
-	find_wakes(d);
-}
-
-static void wake_others(struct worker *d, const struct stream *checked)
-{
-	for (struct stream *t = d->streams, *next; t; t = next) {
-		next = t->next;
-		if (!t->wakes || t->ended || t == checked)
-			continue;
-		if (access_holds(t->serve, &t->caller))
-			(void)send_all(t, CHANGE);
-		else
-			stream_end(t);
-	}
-}
-
-void events_done(struct job *j)
-{
-	struct stream *t = j->owner;
-	struct worker *d = t->worker;
-	bool failed = j->status != 200, again = t->again || j->more || failed, wakes = t->wakes;
-
-	t->busy = t->again = false;
-	t->cursor.n = t->page.n = 0;
-	buf_adds(&t->cursor, buf_str(&j->after));
-	buf_adds(&t->page, buf_str(&j->page));
-	t->pages = j->pages;
-	t->since = j->since;
-	if (t->wakes && !j->first && j->answer.n)
-		wake_others(t->worker, t);
-	if (t->ended) {
-		stream_free(t);
-	} else if (failed || j->answer.full || !access_holds(t->serve, &t->caller)) {
-		stream_end(t); /* the reader comes back with its last id */
-	} else {
-		if (send_all(t, buf_str(&j->answer)) && again)
-			stream_check(t, false);
-		again = false;
-	}
-	if (wakes && again) /* it owed the others a look */
-		find_wakes(d);
-	job_free(j);
-}
-
-void events_start(struct serve *s, struct http_exchange *x, struct worker *d, struct http_caller *c,
-		  bool wakes)
-{
-	static const struct http_header extra[] = { { { "Cache-Control", 13 }, { "no-store", 8 } },
-						    { { "X-Accel-Buffering", 17 }, { "no", 2 } } };
-	struct str last = http_header(http_request_of(x)->headers, "last-event-id");
-	struct stream *t;
-
-	t = mem_alloc(sizeof(*t));
-	*t = (struct stream){ .next = d->streams,
-			      .serve = s,
-			      .worker = d,
-			      .exchange = x,
-			      .caller = *c,
-			      .wakes = wakes,
-			      .cursor = BUF_MAX(NAME_MAX_BYTES),
-			      .page = BUF_MAX(NAME_MAX_BYTES),
-			      .out = BUF_MAX(wakes ? PIECE : ANSWER_MAX) };
-	*c = (struct http_caller){ 0 };
-	buf_adds(&t->cursor, last.n <= NAME_MAX_BYTES ? last : STR("0"));
-	d->streams = t;
-	d->watched = true;
-	stream_count(t, 1);
-	http_stream_start(x, 200, "text/event-stream", (struct http_headers){ extra, 2 });
-	t->ping = http_timer_start(s->http, PING_MS, ping, t);
-	stream_check(t, true);
-	http_on_gone(x, on_gone, t); /* may end the stream at once */
-}
-
-void events_end_all(struct serve *s)
-{
-	for (struct worker *d = s->workers; d; d = d->next)
-		for (struct stream *t = d->streams, *next; t; t = next) {
-			next = t->next;
-			stream_end(t);
-		}
 }

@@ -1,6 +1,7 @@
-/* Log lines and the JSON of refusals. Neither has a token or the body of a request. */
-#include "face/serve/serve.h"
-
+/*
+ * Log lines and the JSON of refusals. They never contain a token or a request's body, and a reader
+ * that does not read the log never blocks the server.
+ */
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,6 +11,7 @@
 #include "base/os.h"
 #include "base/text.h"
 #include "base/when.h"
+#include "face/serve/serve.h"
 #include "format/json.h"
 
 #define LINE_MAX_BYTES 4096

@@ -1,6 +1,7 @@
-/* Starts the server, ends it, and tells the person or the service manager about it. */
-#include "face/serve/mcp_http.h"
-
+/*
+ * Starts the server, ends it, and informs the person or the service manager. An address that other
+ * machines can reach is never served without TLS or a proxy, nor without tokens.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -13,8 +14,11 @@
 #include <unistd.h>
 
 #include "base/fs.h"
+#include "base/module.h"
 #include "base/os.h"
 #include "base/text.h"
+#include "face/serve/mcp_http.h"
+#include "face/serve/serve.h"
 
 #define DEFAULT_ADDRESS "127.0.0.1:7295"
 #define RESERVE 1024 /* descriptors for everything but connections */
@@ -447,3 +451,8 @@ enum result serve_run(struct session *session, const struct serve_args *a, struc
 	close_all(&s);
 	return code;
 }
+
+static const struct serve_ops ops = { .run = serve_run, .board_export = snapshot_export };
+
+extern const struct module pawl_module;
+const struct module pawl_module = { .abi = MODULE_ABI, .serve = &ops };

@@ -1,7 +1,7 @@
-/* /metrics in the text form of Prometheus. Labels have only values that the program knows: commands, codes, queues. All
- * lines of one metric stand together. */
-#include "face/serve/serve.h"
-
+/*
+ * /metrics in the text format of Prometheus. Labels have only values that the program knows
+ * (commands, codes, queues). All lines of one metric stand together.
+ */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/os.h"
+#include "face/serve/serve.h"
 #include "format/answer_form.h"
 
 static const double bounds[BUCKETS] = { 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5 };

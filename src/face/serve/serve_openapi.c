@@ -1,10 +1,9 @@
-/* /openapi.json, made from the table of commands. */
-#include "face/serve/serve.h"
-
+/* /openapi.json, generated from the table of commands, so the operations cannot differ from it. */
 #include <stdlib.h>
 
 #include "cmd/args_json.h"
 #include "core/role.h"
+#include "face/serve/serve.h"
 
 #ifndef PAWL_VERSION
 #define PAWL_VERSION "0.2.0-dev"

@@ -1,6 +1,7 @@
 /*
- * The functions of a queue that are not calls, for remote queues: facts, checks, and moving many tasks. The body has a
- * head and items in frames (queue/frame.h). The answer begins with a packed answer.
+ * The functions of a queue that are not calls, for remote queues: facts, checks, and moving many
+ * tasks. The body has a head and items in frames (queue/frame.h). The answer begins with a packed
+ * answer. All items are checked before the first one changes the queue.
  */
 #include <errno.h>
 

@@ -1,6 +1,7 @@
-/* From a request to its handler: Host and Origin, token, role and limits come first. */
-#include "face/serve/mcp_http.h"
-
+/*
+ * From a request to its handler. Host and Origin, token, role and limits are checked first: no
+ * handler runs for a caller that failed one of these checks.
+ */
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -8,6 +9,7 @@
 #include "base/os.h"
 #include "base/text.h"
 #include "core/role.h"
+#include "face/serve/mcp_http.h"
 #include "http/address.h"
 #include "http/http_proof.h"
 

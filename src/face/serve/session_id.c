@@ -1,11 +1,9 @@
 /*
- * Sessions of MCP clients. Some clients do not begin a new session when a server has forgotten theirs, so a restart must
- * not end sessions. The id of a session therefore has everything that the server must know of it, with a signature:
- * RUN.VERSION.TIME.SIGNATURE. The key is in a file of the state folder. Another file has the sessions that their clients
- * ended.
+ * Session ids of MCP clients. Some clients do not begin a new session when a server has forgotten
+ * theirs, so a restart must not end sessions. A session id therefore contains everything that the
+ * server must know about the session, and a signature: RUN.VERSION.TIME.SIGNATURE. The key is in a
+ * file of the state folder. Another file lists the sessions that their clients ended.
  */
-#include "face/serve/mcp_http.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -14,6 +12,7 @@
 #include "base/fs.h"
 #include "base/os.h"
 #include "base/secret.h"
+#include "face/serve/mcp_http.h"
 
 #define LIFE_MS (INT64_C(90) * 24 * 3600 * 1000)
 #define ENDED_MAX (4u << 20)

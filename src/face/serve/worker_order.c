@@ -1,10 +1,12 @@
 /*
- * The order of the jobs of a turn: the first one of each caller, the second one of each, and so on. So a caller with many
- * jobs does not keep the others waiting.
+ * The order of the jobs in a batch: the first job of each caller, the second job of each, and so
+ * on. So a caller with many jobs does not keep the others waiting.
  */
-#include "face/serve/serve.h"
-
 #include <stdlib.h>
+
+#include "base/os.h"
+#include "core/typed.h"
+#include "face/serve/serve.h"
 
 /* A caller's place in the turn. */
 struct share {
@@ -64,4 +66,44 @@ struct job *fair_order(const struct worker *d, struct job *list)
 	*last = NULL;
 	arena_free(&a);
 	return first;
+}
+
+#define POLL_MS 500
+
+int64_t expiry_due(const struct worker *d)
+{
+	const struct expiries *l = &d->expiries;
+	int64_t due = l->next ? l->next : INT64_MAX;
+
+	if (l->stale && d->watched && l->checked + POLL_MS < due)
+		due = l->checked + POLL_MS;
+	return d->open ? due : INT64_MAX;
+}
+
+bool expiry_check(struct worker *d)
+{
+	struct request rq = { .op = OP_LOG };
+	struct expiries *l = &d->expiries;
+	struct answer ans = { 0 };
+	struct arena a = { 0 };
+	bool any = false;
+
+	GIVE(&rq, limit, 1);
+	GIVE(&rq, expired_after, l->since);
+	queue_call(d->session.client.conn.queue, &rq, &ans, &a);
+	l->checked = os_boot_ms();
+	l->stale = false;
+	l->next = ans.code == SUCCESS && ans.wait_ms ? l->checked + ans.wait_ms : 0;
+	if (ans.code == SUCCESS)
+		l->since = ans.now;
+	for (size_t i = 0; ans.code == SUCCESS && i < ans.n_events; i++) {
+		const struct event *e = &ans.events[i];
+
+		if (e->cursor.n) /* of the log */
+			continue;
+		any = true;
+		l->n += !typed_of(e->task);
+	}
+	arena_free(&a);
+	return any;
 }
