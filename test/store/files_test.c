@@ -56,6 +56,7 @@ static void step(void)
 /* Another program that acts at the worst moment. */
 static void (*intruder)(void);
 static const char *intrudes_at;
+static int syncs;
 
 static void intrude(const char *name)
 {
@@ -81,6 +82,7 @@ int __wrap_fdatasync(int a);
 int __wrap_fdatasync(int a)
 {
 	step();
+	syncs++;
 	intrude("fdatasync");
 	return __real_fdatasync(a);
 }
@@ -602,6 +604,46 @@ static void test_script_before_boot(void **state)
 	has_status("t2", "Ready");
 	assert_int_equal(access("locks/t1.lock", F_OK), -1);
 	boot = "b0000000-0000-4000-8000-000000000001";
+}
+
+static void die(void)
+{
+	_exit(77);
+}
+
+static int syncs_before;
+
+static void note_syncs(void)
+{
+	syncs_before = syncs;
+}
+
+/* A process dies between its write and its sync. The next one syncs the frame before it names the file that follows
+ * the frame. */
+static void test_death_before_sync(void **state)
+{
+	struct queue *q;
+	int status = 0;
+	pid_t pid;
+
+	(void)state;
+	fresh_folder(&stories[3]);
+	pid = fork();
+	if (pid == 0) {
+		intruder = die;
+		intrudes_at = "fdatasync";
+		_exit(do_done(open_queue(STORE_WRITE)));
+	}
+	assert_true(waitpid(pid, &status, 0) == pid && WEXITSTATUS(status) == 77);
+	q = open_queue(STORE_WRITE);
+	syncs = syncs_before = 0;
+	intruder = note_syncs;
+	intrudes_at = "linkat";
+	assert_int_equal(act(q, OP_CREATE, "t9"), 0);
+	assert_null(intruder);
+	assert_int_equal(syncs_before, 1);
+	queue_close(q);
+	has_status("t1", "Done");
 }
 
 static void write_zeros(const char *path, off_t n)
@@ -1187,6 +1229,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_readers_past_every_step, enter, folder_leave),
 		cmocka_unit_test_setup_teardown(test_power, enter, folder_leave),
 		cmocka_unit_test_setup_teardown(test_script_before_boot, enter, folder_leave),
+		cmocka_unit_test_setup_teardown(test_death_before_sync, enter, folder_leave),
 		cmocka_unit_test_setup_teardown(test_torn_lock, enter, folder_leave),
 		cmocka_unit_test_setup_teardown(test_others_after_boot, enter, folder_leave),
 		cmocka_unit_test_setup_teardown(test_others_after_discard, enter, folder_leave),

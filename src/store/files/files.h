@@ -231,6 +231,8 @@ int files_load(struct files *s);
 int files_refresh(struct files *s, bool *changed);
 /* Appends a frame with these records and log lines; 0: it is durable. */
 int files_append(struct files *s, struct ent **items, size_t n, struct str log);
+/* Makes the frames that other processes appended durable; -errno. */
+int files_sync_state(struct files *s);
 /* Appends a frame that ends the queue. */
 int files_append_end(struct files *s);
 /* Writes a complete state file to `fd`. */

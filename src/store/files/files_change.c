@@ -50,8 +50,9 @@ int files_lock(struct files *s)
 
 /* --- before ------------------------------------------------------------------------------------- */
 
-/* Finishes the work of the process before. After a new boot that is everything since the snapshot, because
- * a loss of power may have taken files that were not synced. true: there was work, and it is done. */
+/* Finishes the previous process's work. After a reboot, checks every change since the snapshot,
+ * because a power loss may have lost files that were not synced. true: there was work, and it is
+ * done. */
 static bool files_change_settle(struct files *s, int64_t noted)
 {
 	bool rebooted = files_rebooted(s);
@@ -59,6 +60,11 @@ static bool files_change_settle(struct files *s, int64_t noted)
 	s->applied = s->view.seq;
 	if (!rebooted && noted == s->view.seq)
 		return false;
+	/* The previous process may have died between its write and its sync. If a power loss
+	 * then took the frame but not its files, those files would count as another program's
+	 * changes. */
+	if (!rebooted && !s->unsynced && !s->base.env.opt.relaxed)
+		s->unsynced = files_sync_state(s) != 0;
 	if (files_settle(s, rebooted ? -1 : noted, rebooted))
 		return true;
 	s->applied = rebooted ? -1 : noted;

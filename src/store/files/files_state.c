@@ -338,6 +338,11 @@ static int sync_data(int fd)
 	return r ? -errno : 0;
 }
 
+int files_sync_state(struct files *s)
+{
+	return sync_data(s->view.fd);
+}
+
 static int files_state_append(struct files *s, struct buf *b, struct frame *f)
 {
 	struct view *v = &s->view;
