@@ -27,17 +27,31 @@ struct piece {
 
 /* --- removing --------------------------------------------------------------------------------------- */
 
+/* A bad record has no holder. Its fence is unknown, so a new task with its id gets a high one. */
+static int clear_bad(struct loading *b, struct act *w, struct str key)
+{
+	struct record *rec;
+	struct loaded *l;
+	int r = edit_get(w->e, key, &rec);
+
+	if (r)
+		return r;
+	l = bad_salvage(w, rec);
+	if (l->task.id.n)
+		number_put(w, gone_key(w, l), FENCE_UNKNOWN);
+	edit_drop(w->e, key);
+	w->writes++;
+	b->n++;
+	return 0;
+}
+
 static int clear_task(struct loading *b, struct act *w, struct str key)
 {
 	struct loaded *l;
 	int r = act_load_key(w, key, &l);
 
-	if (r == BAD) { /* a bad record has no holder */
-		edit_drop(w->e, key);
-		w->writes++;
-		b->n++;
-		return 0;
-	}
+	if (r == BAD)
+		return clear_bad(b, w, key);
 	if (r)
 		return r;
 	if (!b->force && lease_live(&l->task.lock, w->e->now))

@@ -93,8 +93,7 @@ static int may_remove(struct act *w, struct loaded *l, struct strs *deps, struct
 
 /* --- records that cannot be used ------------------------------------------------------------------- */
 
-/* Recovers the reliable parts of a bad task: the id in its key, and the status in its index. */
-static struct loaded *bad_salvage(struct act *w, const struct record *rec)
+struct loaded *bad_salvage(struct act *w, const struct record *rec)
 {
 	struct loaded *l = arena_new(w->call.arena, struct loaded);
 	struct str id = rec->key;

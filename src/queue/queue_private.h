@@ -280,6 +280,8 @@ int bad_refuse(struct answer *ans, const struct record *r, struct arena *a);
 int bad_find(struct store *s, struct edit *e, struct str handle, struct str *key, struct arena *a);
 /* Removes a record that cannot be used, with the links to it. */
 int bad_remove(struct act *w, struct str key);
+/* Recovers the reliable parts of a bad task: the id in its key, and the status in its index. */
+struct loaded *bad_salvage(struct act *w, const struct record *rec);
 /* "3 records cannot be used and are left out: pawl doctor" */
 struct str bad_warning(size_t n, struct arena *a);
 enum result fault_answer(const struct store_error *err, struct answer *ans, struct arena *a);

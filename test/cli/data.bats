@@ -121,6 +121,20 @@ ITEM: id=t9 title=Nine\x0alives'
 	same "$(new C)" t3
 }
 
+@test "clear: an id whose record could not be used never repeats a fence" {
+	needs_sqlite
+	a=$(new A)
+	for _ in 1 2 3; do
+		pawl claim "$a"
+		pawl release "$a"
+	done
+	sqlite3 .pawl/queue.db "UPDATE record SET hot=x'00' WHERE id='$a'"
+	call 0 clear --yes
+	new A --id "$a"
+	ask 0 claim "$a"
+	is '.lock.fence > 3'
+}
+
 @test "clear: a terminal is asked" {
 	needs_terminal
 	new A
