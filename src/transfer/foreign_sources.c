@@ -326,7 +326,7 @@ enum result foreign_links(struct port_in *in, struct spool *to, bool strict,
 	if (r < 0)
 		return port_cannot(in, "pawl cannot write the tasks to TMPDIR", r);
 	if (c.code == SUCCESS && fflush(to->file))
-		return port_cannot(in, "pawl cannot write the tasks to TMPDIR", -1);
+		return port_cannot(in, "pawl cannot write the tasks to TMPDIR", -errno);
 	return c.code;
 }
 
