@@ -102,8 +102,8 @@ uint64_t model_hash(const struct model *m)
 
 #define CALL_MAX (16u << 20)
 
-/* Two calls with one request id are the same call if all else is equal. Tokens, the run and the
- * host do not count. */
+/* Two calls with one request id are the same call if all else is equal. Tokens, the run, the
+ * host and the lock that the call is part of do not count. */
 static uint32_t same_call(struct model_world *w, const struct request *rq)
 {
 	struct request plain = *rq;
@@ -112,7 +112,8 @@ static uint32_t same_call(struct model_world *w, const struct request *rq)
 
 	plain.has &= ~(UINT64_C(1) << ARG_token | UINT64_C(1) << ARG_new_token |
 		       UINT64_C(1) << ARG_explicit | UINT64_C(1) << ARG_run |
-		       UINT64_C(1) << ARG_host | UINT64_C(1) << ARG_mode);
+		       UINT64_C(1) << ARG_host | UINT64_C(1) << ARG_mode |
+		       UINT64_C(1) << ARG_part_of);
 	if (plain.id.n)
 		plain.id = model_text(w, MODEL_TASK, model_name(w, MODEL_TASK, plain.id));
 	request_pack(&plain, &b);
