@@ -124,24 +124,22 @@ static enum result keep_choice(struct session *s, const char *dir,
 	return code;
 }
 
-/* The user named this store or queue, so the config is trusted from now on. This holds only if the file names that store:
- * the user did not choose a store that the clone's config named before. */
+/* Trusts the config, because the user named its store or queue. This holds only if the file names
+ * that store: the user did not choose a store that a clone's config had before. */
 static void trust_choice(struct session *s, const struct client_options *said,
 			 const struct trust *before, struct reply *out)
 {
 	struct client_options none = { .face = s->client.said.face, .dir = s->client.said.dir };
 	struct answer ans = { 0 };
-	struct client c, named; /* judge the named store again: its repository may be new */
+	struct client c;
 	struct trust t;
 	int r = 0;
 
-	if ((!said->store.n && !said->queue.n) ||
-	    client_init(&c, &none, &ans, s->arena) != SUCCESS ||
-	    client_init(&named, &s->client.said, &ans, s->arena) != SUCCESS)
+	if ((!said->store.n && !said->queue.n) || client_init(&c, &none, &ans, s->arena) != SUCCESS)
 		return;
 	client_check_trust(&c, &t);
 	if (t.state == TRUST_MISSING && trust_included(&t, before, said->store.n) &&
-	    (!said->store.n || str_eq(t.uri, named.conn.config.uri)))
+	    (!said->store.n || str_eq(t.uri, s->client.conn.config.uri)))
 		r = trust_give(&t, s->arena);
 	if (r)
 		reply_warn(
