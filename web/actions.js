@@ -11,7 +11,7 @@ import { drawBoard } from "./board.js";
 
 function refusalText(e, t) {
 	if (e.code === "CONFLICT" && e.task && t && e.task.version !== t.version)
-		return `${t.id} changed while you looked at it: it has version ${e.task.version}, you saw ${t.version}. Nothing was changed. Look at it again, then repeat the action.`;
+		return `${t.id} changed while you were looking at it: it has version ${e.task.version}, you saw ${t.version}. Nothing was changed. Look at it again, then repeat the action.`;
 	if (!e.status) return "There is no connection, so it is not known whether the change was made. Sending it again is safe.";
 	return e.message + (e.hint ? ` (${e.hint})` : "");
 }

@@ -57,7 +57,7 @@ function notices() {
 	if (paused)
 		list.push([
 			"wait",
-			`The queue is paused by ${paused.by}, ${ago(paused.since)}${paused.reason ? ": " + paused.reason : ""}. Agents get no new tasks.`,
+			`${paused.by} paused the queue (${ago(paused.since)})${paused.reason ? ": " + paused.reason : ""}. Agents get no new tasks.`,
 		]);
 	return list;
 }

@@ -33,7 +33,7 @@ static void sync_show(const struct reply *r, struct view *v);
 const struct command cmd_sync = {
 	.name = "sync",
 	.group = "data",
-	.summary = "keep the queue and a database in Notion alike",
+	.summary = "keep a Notion database and the queue in step",
 	.detail =
 		"The queue stays the truth: agents claim tasks in it, and people see and edit them as pages in Notion. New pages "
 		"become tasks. Title, text, priority, class, due date and parent follow whichever side changed; if both did, the "

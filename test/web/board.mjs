@@ -323,7 +323,7 @@ await test("an action on a task that changed meanwhile is refused, and says so",
 	pawl("update", "t2", "--title", "Changed by an agent");
 	await submit();
 	await page.waitForFunction(() =>
-		/changed while you looked at it/.test(document.querySelector("dialog .problem").textContent),
+		/changed while you were looking at it/.test(document.querySelector("dialog .problem").textContent),
 	);
 	same(task("t2").title, "Changed by an agent");
 	await page.keyboard.press("Escape");
@@ -333,7 +333,7 @@ await test("an action on a task that changed meanwhile is refused, and says so",
 	await page.fill("#in-priority", "4");
 	pawl("update", "t2", "--title", "Changed again");
 	await submit();
-	await page.waitForSelector("dialog .problem:has-text('changed while you looked at it')");
+	await page.waitForSelector("dialog .problem:has-text('changed while you were looking at it')");
 	same(await page.textContent("dialog .command"), `pawl update t2 --priority 4 --if-version ${task("t2").version}`);
 	await submit();
 	await closed();

@@ -93,8 +93,7 @@ static void note_fault(struct serve *s, int before)
 	int now = s->access.fault;
 
 	if (now && !before)
-		say_note(s, "warn",
-			 "cannot read the tokens in %s: %s; no token is valid until then",
+		say_note(s, "warn", "cannot read the tokens in %s: %s; no token is valid meanwhile",
 			 s->access.dir, strerror(-now));
 	else if (before && !now)
 		say_note(s, "info", "the tokens can be read again");
@@ -407,7 +406,7 @@ bool caller_agent(const struct serve *s, const struct http_caller *c, struct str
 	if (bearer_names(&b, *out))
 		return true;
 	*why = said.n ? "the token does not allow this name of an agent"
-		      : "the token allows several names of agents: give the argument agent";
+		      : "the token allows several agent names: give the argument agent";
 	return false;
 }
 
@@ -445,8 +444,8 @@ void proof_serve(struct serve *s, struct http_exchange *x)
 		 !route_query(r->query, "nonce", &nonce, &a) || id.n != PROOF_ID_LEN ||
 		 nonce.n < NONCE_MIN || nonce.n > NONCE_MAX || !is_word(nonce) ||
 		 !http_own_address(x, address))
-		route_refuse(x, 400, "the question for a proof has token= and nonce=", "");
-	else if (s->access.none) /* it wants no token */
+		route_refuse(x, 400, "a request for a proof needs token= and nonce=", "");
+	else if (s->access.none) /* the server needs no token */
 		http_reply(x, 204, NULL, (struct http_headers){ 0 }, STR(""));
 	else if (!access_hash(s, id, &hash))
 		route_refuse(x, 401, "the server does not know this token", "");

@@ -58,7 +58,7 @@ static void take_headers(const struct http_request *r, struct post *p)
 	p->streams = endpoint_accepts(r, "text/event-stream");
 }
 
-/* The names in the query: agent, run and profile. false: the request is refused. */
+/* Reads agent, run and profile from the query. false: the request is refused. */
 static bool take_names(struct serve *s, struct http_exchange *x, const struct http_caller *c,
 		       struct post *p)
 {
@@ -67,10 +67,10 @@ static bool take_names(struct serve *s, struct http_exchange *x, const struct ht
 
 	if (!route_query(query, "agent", &agent, &p->arena) ||
 	    (agent.n && !caller_good_name(agent)))
-		why = "agent= is not the name of an agent";
+		why = "agent= is not a valid agent name";
 	else if (!route_query(query, "run", &p->run, &p->arena) ||
 		 (p->run.n && !caller_good_name(p->run)))
-		why = "run= is not the name of a run";
+		why = "run= is not a valid run name";
 	else if (!route_query(query, "profile", &p->profile, &p->arena) ||
 		 (p->profile.n && !str_is(str_c(profile_find(p->profile)->name),
 					  arena_cstr(&p->arena, p->profile))))
@@ -82,7 +82,7 @@ static bool take_names(struct serve *s, struct http_exchange *x, const struct ht
 	if (!caller_agent(s, c, agent, &p->who.agent, &why)) {
 		route_refuse(x, agent.n ? 403 : 400,
 			     agent.n ? why
-				     : "the token allows several names of agents: add ?agent=NAME",
+				     : "the token allows several agent names: add ?agent=NAME",
 			     "");
 		return false;
 	}
@@ -132,7 +132,7 @@ static bool endpoint_listens(const struct post *p)
 	       (p->kind == POST_MESSAGE && str_is(p->method, "subscriptions/listen"));
 }
 
-/* Can the request be handed to its desk? false: it has its answer. */
+/* Can the request be handed to its worker? false: it has its answer. */
 static bool endpoint_prepare(struct serve *s, struct http_exchange *x, struct http_caller *c,
 			     struct worker *d, struct post *p)
 {
@@ -148,7 +148,7 @@ static bool endpoint_prepare(struct serve *s, struct http_exchange *x, struct ht
 	}
 	if (!status && p->kind == POST_END && session_id_end(&s->session_ids, p->session_id.run)) {
 		status = 500;
-		why = "the server cannot write down the end of the session";
+		why = "the server cannot record the end of the session";
 	}
 	if (status)
 		route_refuse(x, status, why, "");
@@ -187,7 +187,7 @@ void endpoint_serve(struct serve *s, struct http_exchange *x, struct http_caller
 	struct job *j;
 
 	if (s->args->board) {
-		route_refuse(x, 404, "the board of one person has no MCP", "use `pawl serve`");
+		route_refuse(x, 404, "this board does not serve MCP", "use `pawl serve`");
 		return;
 	}
 	p = mem_alloc(sizeof(*p));

@@ -100,7 +100,7 @@ static bool add_request(struct worker *d, struct job *j, struct str one, struct 
 	}
 	b->arrivals[b->n] = late_check(d->serve->late, rq, x->call, j->attempt);
 	if (b->arrivals[b->n] == ARRIVAL_LATE) {
-		job_refuse(j, 409, CONFLICT, STR("this call was made again before it arrived"),
+		job_refuse(j, 409, CONFLICT, STR("a later attempt of this call arrived first"),
 			   STR(""), "");
 		return false;
 	}
@@ -342,7 +342,7 @@ static void run_alone(struct worker *d, struct job *j)
 	arena_free(&a);
 }
 
-/* Answers a change that came again, with a later attempt, while the job waited for its turn. */
+/* Refuses a change if a later attempt of it arrived while the job waited. */
 static bool is_late(struct worker *d, struct job *j, size_t i)
 {
 	struct batch *b = j->batch;
@@ -351,7 +351,7 @@ static bool is_late(struct worker *d, struct job *j, size_t i)
 	if (!b->resumed ||
 	    late_check(d->serve->late, &b->rqs[i], b->calls[i], j->attempt) != ARRIVAL_LATE)
 		return false;
-	answer_fail(&ans, CONFLICT, STR("this call was made again before it arrived"), STR(""));
+	answer_fail(&ans, CONFLICT, STR("a later attempt of this call arrived first"), STR(""));
 	add_answer(j, &ans);
 	return true;
 }

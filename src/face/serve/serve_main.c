@@ -268,7 +268,7 @@ static void on_reload(void *serve)
 	if (s->args->tls_cert.n && http_server_reload_tls(s->http, why, sizeof(why)))
 		say_note(s, "warn", "the old certificate stays: %s", why);
 	if (!s->access.none && !s->access.own && access_load(&s->access, true))
-		say_note(s, "warn", "cannot read the tokens in %s; no token is valid until then",
+		say_note(s, "warn", "cannot read the tokens in %s; no token is valid meanwhile",
 			 s->access.dir);
 	reload_settings(s);
 	say_note(s, "info", "reloaded the certificate, the tokens and the settings");

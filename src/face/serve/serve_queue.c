@@ -277,13 +277,13 @@ static bool is_scratch(const struct worker *d)
 	return str_starts(str_c(d->queue), STR(QUEUE_SCRATCH));
 }
 
-/* Only people who have the store itself create and remove other queues. */
+/* Only people with access to the store itself may create and remove other queues. */
 static enum result not_scratch(struct doing *x)
 {
 	x->ans.applied = 'n';
 	x->ans.fault = STR("forbidden");
 	return answer_fail(&x->ans, MISCONFIGURED,
-			   STR("a caller creates and removes only queues of `pawl torture`"),
+			   STR("a caller may create and remove only queues of `pawl torture`"),
 			   STR("on the server's machine: pawl init --queue NAME"));
 }
 

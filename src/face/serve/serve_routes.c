@@ -181,7 +181,7 @@ struct worker *route_worker(struct serve *s, struct http_exchange *x, const stru
 	struct str queue;
 
 	if (!route_query(http_request_of(x)->query, "queue", &queue, &a) || !valid_queue(queue)) {
-		route_refuse(x, 400, "queue= is not the name of a queue", "");
+		route_refuse(x, 400, "queue= is not a valid queue name", "");
 	} else if (c->queue && queue.n && !str_is(queue, c->queue)) {
 		route_refuse(x, 403, "the token is for another queue", "");
 	} else {

@@ -224,9 +224,10 @@ static int retry_until_pushed(struct git *s, struct change *changes, size_t n)
 		int64_t ms = backoff_next(&b, os_boot_ms());
 
 		if (ms < 0)
-			return store_fail(&s->base.env, STORE_BUSY, "try again",
-					  "%s: other writers were faster %lld times", s->remote,
-					  (long long)b.made);
+			return store_fail(
+				&s->base.env, STORE_BUSY, "try again",
+				"%s: gave up after %lld attempts: other writers committed first each time",
+				s->remote, (long long)b.made);
 		nanosleep(&(struct timespec){ ms / 1000, (long)(ms % 1000) * 1000000 }, NULL);
 	}
 	return rc;
@@ -263,7 +264,7 @@ int git_begin_queue(struct git *s)
 	s->transport->end(s);
 	return rc <= 0 ? rc
 		       : store_fail(&s->base.env, STORE_BUSY, "try again",
-				    "%s: other writers were faster", s->remote);
+				    "%s: other writers committed first each time", s->remote);
 }
 
 int git_discard(struct store *base)
@@ -284,7 +285,7 @@ int git_discard(struct store *base)
 	s->transport->end(s);
 	return rc <= 0 ? rc
 		       : store_fail(&base->env, STORE_BUSY, "try again",
-				    "%s: other writers were faster", s->remote);
+				    "%s: other writers committed first each time", s->remote);
 }
 
 #define POLITE_MS 10000
