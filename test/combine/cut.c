@@ -67,6 +67,14 @@ static void start(pid_t *pids)
 	CHECK(kit_await(&board->ready, PROCESSES, 30000), "they do not come");
 }
 
+static bool all_run(const pid_t *pids)
+{
+	for (int i = 0; i < PROCESSES; i++)
+		if (kit_ended(pids[i]))
+			return false;
+	return true;
+}
+
 static void finish(const pid_t *pids)
 {
 	board->stop = 1;
@@ -128,8 +136,9 @@ int main(int argc, char **argv)
 	n = ledger_counts();
 	start(pids);
 	cuts = cut_for(ms);
-	for (int64_t end = kit_ms() + 60000; n->acked <= 100 && kit_ms() < end;)
+	for (int64_t end = kit_ms() + 60000; n->acked <= 100 && all_run(pids) && kit_ms() < end;)
 		cuts += cut_for(200); /* the disk is slow */
+	CHECK(all_run(pids), "a process died");
 	faults = board->faults;
 	step_watch("answered");
 	for (int64_t end = kit_ms() + 30000; step_seen() < 50 && kit_ms() < end;)

@@ -12,7 +12,6 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define OTHERS 6
@@ -101,15 +100,18 @@ static bool ended_without_memory(int code)
 	return code == NOT_FOUND || SCALE(false, true);
 }
 
+static bool met_limit_or_died(pid_t pid)
+{
+	return board->failures[SMALL_FILES] > 10 || kit_ended(pid);
+}
+
 /* A process without memory ends; another one replaces it. A slow disk needs longer than `end`. */
 static void keep_alive(pid_t *pids, int64_t end)
 {
-	while (kit_ms() < end || (board->failures[SMALL_FILES] <= 10 && kit_ms() < end + 60000)) {
-		siginfo_t info = { 0 };
-
+	while (kit_ms() < end ||
+	       (!met_limit_or_died(pids[SMALL_FILES]) && kit_ms() < end + 60000)) {
 		kit_sleep(5);
-		if (waitid(P_PID, (id_t)pids[NO_MORE_MEMORY], &info, WEXITED | WNOHANG | WNOWAIT) ||
-		    info.si_pid == 0)
+		if (!kit_ended(pids[NO_MORE_MEMORY]))
 			continue;
 		CHECK(ended_without_memory(kit_reap(pids[NO_MORE_MEMORY])), "it ended otherwise");
 		board->failures[NO_MORE_MEMORY]++;

@@ -115,6 +115,14 @@ pid_t kit_spawn(int (*work)(int), int arg)
 	_exit(work(arg));
 }
 
+bool kit_ended(pid_t pid)
+{
+	siginfo_t info = { 0 };
+
+	CHECK(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0, "no such child");
+	return info.si_pid != 0;
+}
+
 int kit_reap(pid_t pid)
 {
 	int status = 0;

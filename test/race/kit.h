@@ -38,6 +38,8 @@ struct queue_config kit_config(int64_t timeout_ms);
 struct queue *kit_open_as(const struct queue_config *config, enum store_mode mode);
 /* Runs work(arg) in a new process, which may live for at most two minutes. */
 pid_t kit_spawn(int (*work)(int), int arg);
+/* Has it ended? kit_reap() is still needed. */
+bool kit_ended(pid_t pid);
 /* Returns its exit code, or 1000 plus the signal that ended it. */
 int kit_reap(pid_t pid);
 /* Waits for all of them; ends the process, with this text, if one failed. */
