@@ -498,6 +498,30 @@ static pid_t start_writer(void)
 	return pid;
 }
 
+/* A process that does not wait in line leaves the free gate to a process in line, however slow that process is. */
+static void test_line_goes_first(void **state)
+{
+	struct gate other = { .fd = -1 };
+	int status = 0, got;
+	pid_t writer;
+
+	(void)state;
+	open_all();
+	assert_int_equal(gate_open(&other, "gate", &like), 0);
+	writer = start_writer();
+	while (!gate_line(&gate))
+		usleep(1000);
+	kill(writer, SIGSTOP);
+	assert_true(waitpid(writer, &status, WUNTRACED) == writer && WIFSTOPPED(status));
+	gate_unlock(&gate);
+	got = gate_try(&other, STR("a"));
+	kill(writer, SIGKILL);
+	waitpid(writer, NULL, 0);
+	assert_int_equal(got, -ETIMEDOUT);
+	assert_int_equal(gate_try(&other, STR("a")), 0);
+	gate_close(&other);
+}
+
 /* The holder has died, and the line is never empty. */
 static enum combine_end wait_among_writers(void)
 {
@@ -585,6 +609,7 @@ int main(void)
 		T(test_patience),
 		T(test_patience_in_line),
 		T(test_number),
+		T(test_line_goes_first),
 		T(test_line),
 		T(test_line_among_other_queues),
 	};
