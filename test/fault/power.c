@@ -33,7 +33,8 @@
 #include "face/cli/cli.h"
 
 #define WORKERS 3
-#define CHANGES SCALE(400, 100)
+#define CHANGES 400
+#define FEW_BEGUN SCALE(CHANGES, 100) /* it needs all of its rounds */
 #define FEW_CHANGES SCALE(200, 100)
 #define FEW_ON_FILES SCALE(280, 100) /* a snapshot, and changes after it */
 #define CHECK_EVERY 8
@@ -628,8 +629,8 @@ int main(int argc, char **argv)
 						  : FULL;
 	on_files = str_starts(str_c(getenv("PAWL_TEST_STORE")), STR("files:"));
 	thorough = points >= 100;
-	if (!thorough && durability != BEGUN) /* that needs all of its rounds */
-		most = on_files ? FEW_ON_FILES : FEW_CHANGES;
+	if (!thorough)
+		most = durability == BEGUN ? FEW_BEGUN : on_files ? FEW_ON_FILES : FEW_CHANGES;
 	dice = (seed + 1) * UINT64_C(0x9E3779B97F4A7C15);
 	make_places();
 	record(init ? init_by_command : init_here);
