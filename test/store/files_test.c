@@ -1034,6 +1034,27 @@ static int open_store(struct store **s, enum store_mode mode, struct store_error
 	return store_open(s, STR("files:locks"), &env);
 }
 
+/* The first call on a handle reads a script's lock. The lock expires at the time in its file. */
+static void test_lock_read_first(void **state)
+{
+	const struct timespec old[2] = { { .tv_sec = 1700000000 }, { .tv_sec = 1700000000 } };
+	struct store_error err = { 0 };
+	struct arena a = { 0 };
+	struct record r;
+	struct store *s;
+
+	(void)state;
+	fresh_folder(&stories[1]);
+	make_lock();
+	/* The store reads a file that has just changed once more, when its clock is set. */
+	assert_int_equal(utimensat(AT_FDCWD, "locks/t1.lock", old, 0), 0);
+	assert_int_equal(open_store(&s, STORE_READ, &err), 0);
+	assert_int_equal(s->ops->get(s, STR("task/t1"), &r, &a), 0);
+	assert_true(r.ix.eligible_at == INT64_C(32472144000000)); /* see SCRIPTS */
+	arena_free(&a);
+	store_close(s);
+}
+
 static int seen_tasks;
 
 /* After the first task, another process claims the others. */
@@ -1238,6 +1259,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_lock_by_others, enter, folder_leave),
 		cmocka_unit_test_setup_teardown(test_lock_made_meanwhile, enter, folder_leave),
 		cmocka_unit_test_setup_teardown(test_overwritten, enter, folder_leave),
+		cmocka_unit_test_setup_teardown(test_lock_read_first, enter, folder_leave),
 		cmocka_unit_test_setup_teardown(test_changed_while_read, enter, folder_leave),
 		cmocka_unit_test_setup_teardown(test_changed_in_snapshot, enter, folder_leave),
 		cmocka_unit_test_setup_teardown(test_next_after_mark, enter, folder_leave),
