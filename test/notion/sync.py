@@ -1017,9 +1017,12 @@ def test_reads_that_are_behind(s):
     s.env["NOTION_SETTLE_MS"] = "1500"
     s.create("one", "--description", "old text")
     s.create("two")
+    began = time.time()
     s.sync()
-    time.sleep(1.6)
-    s.notion.lag = 1.2
+    lag = max(1.2, 3 * (time.time() - began))  # on a slow machine, too, the next sync begins while reads are behind
+    s.env["NOTION_SETTLE_MS"] = str(int(1000 * lag) + 300)
+    time.sleep(lag + 0.4)
+    s.notion.lag = lag
     first = s.page("t1")
     s.pawl("update", "t1", "--title", "new", "--priority", "8", "--description", "new text")
     s.pawl("claim", "t2")
@@ -1033,7 +1036,7 @@ def test_reads_that_are_behind(s):
     s.notion.break_it("502 after", path="pages$", method="POST")
     s.sync()
     s.page("t3")
-    time.sleep(1.3)
+    time.sleep(lag + 0.1)
     s.notion.lag = 0
     s.sync()
     s.quiet()
