@@ -59,7 +59,7 @@ void arena_pool_drop(struct arena_pool *p, size_t n)
 		p->held -= n;
 }
 
-/* Has the whole less left than the part holds? */
+/* Does the part hold at least as much as the whole has left? */
 static bool whole_is_short(const struct arena_pool *p)
 {
 	const struct arena_pool *w = p->whole;
@@ -67,7 +67,8 @@ static bool whole_is_short(const struct arena_pool *p)
 	return w && p->held + w->held >= w->most;
 }
 
-/* Is it the arena that may grow although the pool is full? Otherwise arenas that grow side by side would all fail. */
+/* One arena may grow although the pool is full. Otherwise arenas that are growing at the same time
+ * would all fail. */
 static bool goes_first(const struct arena *a)
 {
 	const struct arena *none = NULL;

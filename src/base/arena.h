@@ -13,17 +13,17 @@ struct arena_chunk;
 
 struct arena;
 
-/* Memory that arenas of several threads hold together, as a part of a whole. A part may hold as much as the whole has left:
- * the more parts are in use, the less each of them gets, and there is always room for another one. If a part is full, only
- * one of its arenas goes on. */
+/* Limits the memory of arenas in several threads. A pool may be a part of a whole, and may then
+ * hold as much as the whole has left. So the more parts are in use, the less each of them gets, and
+ * there is always room for one more. If a part is full, only one of its arenas may grow. */
 struct arena_pool {
 	atomic_size_t held;
 	size_t most;
 	struct arena_pool *whole;          /* NULL: it is not a part */
-	const struct arena *_Atomic first; /* the one that goes on; NULL: none had to */
+	const struct arena *_Atomic first; /* the arena that may grow in a full pool; NULL: none */
 };
 
-/* Counts memory of another kind in the pool and its whole, and forgets it again. */
+/* Add or subtract memory that no arena allocated, in the pool and its whole. */
 void arena_pool_add(struct arena_pool *p, size_t n);
 void arena_pool_drop(struct arena_pool *p, size_t n);
 
@@ -62,7 +62,7 @@ struct strs arena_without(struct arena *a, struct strs list, struct str s);
 /* Makes room for one more after the n elements of `old`, which may move. All n must have been added
  * this way. */
 void *arena_grow(struct arena *a, void *old, size_t n, size_t size);
-/* Counts n bytes that are allocated otherwise for the same call. */
+/* Counts n bytes that the same call allocated outside the arena. */
 void arena_count(struct arena *a, size_t n);
 void arena_free(struct arena *a);
 

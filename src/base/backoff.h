@@ -22,6 +22,12 @@ struct backoff {
  * the deadline is the last. -1: give up. */
 int64_t backoff_next(struct backoff *b, int64_t now);
 
+/* --- seeded ----------------------------------------------------------------------------------- */
+
+/*
+ * seeded: pseudo-random numbers, the same for the same seed (splitmix64). Not for secrets.
+ */
+
 static inline uint64_t seeded_next(uint64_t *state)
 {
 	uint64_t x = *state += UINT64_C(0x9e3779b97f4a7c15);

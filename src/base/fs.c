@@ -185,7 +185,7 @@ static int open_temp(int dir, char *name, size_t room, mode_t mode)
 	return -EEXIST;
 }
 
-/* Owner before mode: a change of the owner clears bits of the mode. */
+/* Sets the owner before the mode, because fchown() clears mode bits. */
 static int make_like(int fd, const struct stat *like)
 {
 	struct stat now;
@@ -265,10 +265,11 @@ int fs_write_atomic(const char *path, struct str data, mode_t mode)
 int fs_write_like(const char *path, struct str data, const struct stat *like)
 {
 	return fs_replace(path, data, 0600,
-			  like); /* nobody else reads it before it has its owner */
+			  like); /* other users cannot read it before it has its owner */
 }
 
-/* Looks at the path only after mkdir has failed: another process may just have made the folder. */
+/* Checks the path only after mkdir() has failed, because another process may have created the
+ * folder in between. */
 static int make_dir(const char *path, mode_t mode)
 {
 	int err;
@@ -335,7 +336,7 @@ bool fs_identify(const char *path, struct fs_id *out)
 		return true;
 	}
 #endif
-	if (lstat(path, &st)) /* a sandbox may not know statx() */
+	if (lstat(path, &st)) /* a sandbox may forbid statx() */
 		return false;
 	*out = fs_id_of(&st);
 	return true;
@@ -461,7 +462,7 @@ char *fs_user_dir(struct arena *a, const char *variable, const char *usual)
 #define STEP (O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 /* Opens one component at a time. openat2() would be shorter, but older kernels, other systems and
- * the tests that inject failures of system calls do not have it. */
+ * the tests that inject system call failures do not support it. */
 
 static bool is_link(int dir, const char *name)
 {

@@ -14,24 +14,25 @@
 /* Reads a whole regular file; -EFBIG if larger than `max`, -ELOOP if it is a link, -EINVAL if it is
  * not a regular file. */
 int fs_read(struct arena *a, const char *path, size_t max, struct str *out);
-/* The same for an open file. */
+/* Reads a whole open file, with the same limits. */
 int fs_read_fd(struct arena *a, int fd, size_t max, struct str *out);
 /* Reads a secret. -EPERM: the file has another owner, other users can read or write it, or it is not a regular file. */
 int fs_read_private(struct arena *a, const char *path, size_t max, struct str *out);
 /* Replaces the whole file or nothing (temporary file, fsync, rename, fsync of the folder). */
 int fs_write_atomic(const char *path, struct str data, mode_t mode);
-/* The same for the file NAME in the folder `dir`, which is open for reading. */
+/* Replaces the file NAME in the folder `dir`, which is open for reading. */
 int fs_write_atomic_at(int dir, const char *name, struct str data, mode_t mode);
-/* The same as fs_write_atomic(), with the owner, group and mode of `like`; -EPERM if the caller may not give them. */
+/* fs_write_atomic() with the owner, group and mode of `like`; -EPERM if the caller may not set
+ * them. */
 int fs_write_like(const char *path, struct str data, const struct stat *like);
 /* mkdir -p */
 int fs_make_dirs(const char *path, mode_t mode);
 /* Makes the names in a folder durable. */
 int fs_sync_dir(const char *path);
 /*
- * After an open() that failed with EACCES: true if it should be tried again. Somebody else may be creating the file for
- * all users: between the open() and the fchmod(), the umask of that process keeps others out. Waits a millisecond;
- * false for a file that is older than a second.
+ * After an open() that failed with EACCES: true if the caller should retry. Another
+ * process may be creating the file for all users: between its open() and its fchmod(), its umask
+ * keeps other users out. Waits a millisecond. false: the file is older than a second.
  */
 bool fs_is_settling(int dir, const char *path);
 struct fs_id {
@@ -46,7 +47,7 @@ struct fs_id {
  */
 bool fs_identify(const char *path, struct fs_id *out);
 struct fs_id fs_id_of(const struct stat *st);
-/* Is the file still at this path? size: its size now, if that is so; may be NULL. */
+/* Is the file still at this path? If so, *size is its current size; `size` may be NULL. */
 bool fs_is_at(const char *path, const struct fs_id *file, int64_t *size);
 bool fs_is_dir(const char *path);
 bool fs_exists(const char *path);
@@ -62,6 +63,15 @@ int fs_write_all(int fd, struct str data);
 /* The folder for this user's files of one kind: $VARIABLE/pawl, else USUAL/pawl in the home folder;
  * NULL if there is neither. A relative $VARIABLE counts as unset, as the XDG specification says. */
 char *fs_user_dir(struct arena *a, const char *variable, const char *usual);
+
+/* --- beneath ---------------------------------------------------------------------------------- */
+
+/*
+ * beneath: opens files below a folder whose content is not trusted. No component of a path may be a
+ * link or "..", or lead out of the folder. So a planted link never makes us read, write or delete a
+ * file elsewhere. Errors are -errno: -ELOOP for a link, -EXDEV for a path that leads out, -EINVAL
+ * for a file that is not regular.
+ */
 
 /* Opens PATH below the folder DIR (a descriptor, or AT_FDCWD). Without O_DIRECTORY or O_PATH the
  * result is a regular file; a FIFO or a device is refused without blocking. */

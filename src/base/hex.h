@@ -6,7 +6,7 @@
 
 #include "base/arena.h"
 
-int hex_digit(char c); /* -1: it is not one */
+int hex_digit(char c); /* -1: not a digit */
 /* The bytes, in `a`. false: the text is not pairs of digits. */
 bool hex_bytes(struct str hex, struct str *out, struct arena *a);
 

@@ -29,8 +29,8 @@ const char *module_dir(void)
 	return dir && dir[0] == '/' ? dir : PAWL_MODULE_DIR;
 }
 
-/* The path, without links, of the program or library that contains this code. The loader knows a
- * program by the word that started it, which may be relative. */
+/* The path, without links, of the program or library that contains this code. The loader
+ * reports a program under the name that started it, which may be relative. */
 static bool own_path(char out[PATH_MAX])
 {
 	Dl_info info;
@@ -40,7 +40,7 @@ static bool own_path(char out[PATH_MAX])
 	return realpath(info.dli_fname[0] == '/' ? info.dli_fname : "/proc/self/exe", out) != NULL;
 }
 
-/* Looks beside the program: a build folder has its modules there. */
+/* Searches the program's own folder, because a build folder contains its modules. */
 static bool found_beside(const char *file, char *out, size_t room)
 {
 	char own[PATH_MAX], *slash;
@@ -68,9 +68,9 @@ static bool name_valid(struct str name)
 
 /* --- who could replace a module -------------------------------------------------------------------- */
 
-#define HIDDEN_USER 65534 /* the owner of files of users that a user namespace does not know */
+#define HIDDEN_USER 65534 /* owns the files of users that the user namespace does not map */
 
-/* In a namespace that does not know root, root's files seem to belong to HIDDEN_USER. */
+/* In a user namespace that does not map root, root's files appear to belong to HIDDEN_USER. */
 static bool root_is_hidden(void)
 {
 	unsigned long first = 1, to = 1, n = 0;
@@ -82,7 +82,7 @@ static bool root_is_hidden(void)
 	return got == 3 && (first || to || n != 4294967295ul);
 }
 
-/* The owner of the program could replace the program as well. */
+/* The program's owner is trusted, because that user could replace the program itself. */
 static bool is_ours(uid_t owner)
 {
 	char own[PATH_MAX];
@@ -109,7 +109,7 @@ static bool is_own_group(gid_t group)
 	       (!g->gr_mem[0] || (strcmp(g->gr_mem[0], user->pw_name) == 0 && !g->gr_mem[1]));
 }
 
-/* The group's bits of a file with an access list are the list's mask: they may stand for any user. */
+/* If a file has an access list, its group bits are the list's mask and may apply to any user. */
 static bool has_access_list(const char *path)
 {
 	return lgetxattr(path, "system.posix_acl_access", NULL, 0) > 0;
@@ -121,8 +121,9 @@ static bool others_write(const char *path, const struct stat *st)
 	       ((st->st_mode & S_IWGRP) && (has_access_list(path) || !is_own_group(st->st_gid)));
 }
 
-/* Could another user replace the file? In a folder with the sticky bit, such as /tmp, a user cannot replace the folder
- * of another one. That does not protect a module itself: a user could add one that is missing. */
+/* Returns false if another user could replace the file. In a folder with the sticky bit, such as
+ * /tmp, a user cannot replace another user's folder. The sticky bit does not protect the module's
+ * own folder, because a user could add a missing module there. */
 static bool only_ours(const char *file, char *why, size_t room)
 {
 	char path[PATH_MAX], *slash = path;
@@ -153,7 +154,8 @@ static bool only_ours(const char *file, char *why, size_t room)
 
 static int module_load_file(const char *path, const struct module **out, char *why, size_t room)
 {
-	/* a module is linked so that it is bound here; libpq alone has twenty libraries, most of which are never called */
+	/* Modules themselves are linked to bind at once. RTLD_LAZY is for their libraries: libpq
+	 * alone has twenty, and most of them are never called. */
 	void *so = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
 	const struct module *m;
 
@@ -177,7 +179,7 @@ static int module_load_file(const char *path, const struct module **out, char *w
 	return -1;
 }
 
-/* Loads the file that was checked: its real path has no links. */
+/* Checks and loads the real path, which has no links, so both apply to the same file. */
 static int load_checked(const char *path, const struct module **out, char *why, size_t room)
 {
 	char real[PATH_MAX];

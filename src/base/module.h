@@ -34,21 +34,22 @@ struct module {
 	int abi;
 	const struct store_ops *store;         /* NULL: none */
 	const struct command *const *commands; /* ends with NULL; NULL: none */
-	const struct editor_ops *editor;       /* face/cli/editor.h; NULL: none */
+	const struct editor_ops *editor;       /* face/cli/cli.h; NULL: none */
 	const struct proof_ops *proof;         /* proof/proof.h; NULL: none */
-	const struct serve_ops *serve;         /* cmd/serve.h; NULL: none */
+	const struct serve_ops *serve;         /* cmd/cmd_modules.h; NULL: none */
 	const struct http_tls_ops *http_tls;   /* http/tls.h; NULL: none */
-	const struct board_ops *board;         /* cmd/board.h; NULL: none */
+	const struct board_ops *board;         /* cmd/cmd_modules.h; NULL: none */
 	const struct remote_ops *remote;       /* queue/remote_queue.h; NULL: none */
 	const struct sync_ops *sync;           /* sync/sync.h; NULL: none */
 };
 
-/* kind: "store", "face", "sync" or "http", or "proof", "board" or "remote" with an empty name. Returns 0 and sets *out; 1: there is no
- * such module; -1: it exists but cannot be used, and `why` has the reason. */
+/* kind: "store", "face", "sync" or "http", or "proof", "board" or "remote" with an empty name.
+ * Returns 0 and sets *out; 1: the module does not exist; -1: it exists but cannot be used, and
+ * `why` has the reason. */
 int module_load(const char *kind, struct str name, const struct module **out, char *why,
 		size_t room);
 
-/* The folder in which modules are looked for. */
+/* The folder that is searched for modules. */
 const char *module_dir(void);
 
 #endif

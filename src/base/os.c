@@ -62,7 +62,8 @@ struct str os_boot_id(struct arena *a)
 	return arena_str(a, str_c(id));
 }
 #else
-/* Worse than the kernel's id: it changes when someone sets the clock (proc.c knows). */
+/* A fallback for the kernel's id. It changes when someone sets the clock, so boot_named_well() does
+ * not trust it. */
 static struct str boot_time_id(struct arena *a)
 {
 	struct str stat;
@@ -202,8 +203,8 @@ static int64_t start_field(struct str stat)
 	return start > 0 ? start : 1;
 }
 
-/* There is no file: the process does not exist, or /proc hides it (hidepid), or there is no
- * /proc. */
+/* /proc has no file for the pid. Either the process does not exist, or /proc hides it (hidepid), or
+ * /proc is not mounted. */
 static int64_t os_missing(int64_t pid)
 {
 	if (access("/proc/self/stat", R_OK))
@@ -299,6 +300,8 @@ void os_end_with(pid_t parent)
 		_exit(1);
 }
 
+/* --- host ------------------------------------------------------------------------------------- */
+
 bool host_is_loopback(struct str place)
 {
 	const char *colon = memrchr(str_p(place), ':', place.n);
@@ -314,6 +317,8 @@ bool host_is_loopback(struct str place)
 	snprintf(text, sizeof(text), "%.*s", STRF(place));
 	return inet_pton(AF_INET, text, bytes) == 1;
 }
+
+/* --- proc ------------------------------------------------------------------------------------- */
 
 /* A boot id that is derived from the boot time changes when someone sets the clock. */
 static bool boot_named_well(struct str boot_id)
@@ -344,7 +349,7 @@ static enum proc_life same_host(struct arena *a, struct str there, int64_t pid, 
 		return boot_named_well(boot_there) && boot_named_well(boot) ? PROC_DEAD
 									    : PROC_UNKNOWN;
 	if (!str_eq(there, here))
-		return PROC_UNKNOWN; /* pids of another pid namespace mean nothing here */
+		return PROC_UNKNOWN; /* another pid namespace's pids mean nothing here */
 	found = os_process_start(pid);
 	if (found < 0)
 		return PROC_UNKNOWN;
@@ -456,7 +461,7 @@ static bool find_offset(int64_t *out)
 	return known;
 }
 
-/* A child may be in a namespace that its parent made for it. */
+/* A child may be in another time namespace, so it must read the offset again. */
 static void watch_forks(void)
 {
 	pthread_atfork(NULL, NULL, timespace_forget);

@@ -12,10 +12,10 @@
 #include "base/str.h"
 
 int64_t os_wall_ms(void);
-/* For measuring: nobody can set it. It may stop while the machine sleeps. */
+/* Measures intervals, because no user can set this clock. It may stop while the machine sleeps. */
 int64_t os_monotonic_ns(void);
-/* Milliseconds since boot, including sleep; nobody can set it. In a container with a time namespace
- * it is the machine's value (timespace.h). */
+/* Milliseconds since boot, including sleep; no user can set it. In a container with a time
+ * namespace it is the machine's value (see timespace below). */
 int64_t os_boot_ms(void);
 /* A name that is unique to this boot of this machine. */
 struct str os_boot_id(struct arena *a);
@@ -29,9 +29,9 @@ int os_lock(int fd, int64_t timeout_ms);
 void os_unlock(int fd);
 
 /* Locks one byte of a file until `fd` is closed or the process ends. Returns 0, -EAGAIN if another
- * process has it, -ENOSYS if the system has no such locks. */
+ * process has it, -ENOSYS if the system does not support byte locks. */
 int os_own_byte(int fd, int64_t at);
-/* The same as a shared lock, and its release. */
+/* Takes a shared lock on the byte, and releases either kind. */
 int os_share_byte(int fd, int64_t at);
 void os_leave_byte(int fd, int64_t at);
 /* Does another process share the byte? */
@@ -49,16 +49,16 @@ const char *os_network_fs(const char *path);
 
 /* The pid namespace of this process; empty if the system has none. */
 struct str os_pid_space(struct arena *a);
-/* When a process began, in the kernel's ticks. In a time namespace it may be one tick off. 0: there
- * is no such process; < 0: unknown. */
+/* When a process began, in the kernel's ticks. In a time namespace it may be one tick off. 0: the
+ * process does not exist; < 0: unknown. */
 int64_t os_process_start(int64_t pid);
 
-/* Makes the kernel kill this process when `parent`, which forked it, ends. On systems without this:
- * ends it only if the parent has ended already. */
+/* Makes the kernel kill this process when `parent`, which forked it, ends. On systems that cannot,
+ * it ends this process only if the parent has already ended. */
 void os_end_with(pid_t parent);
 /* A pipe that no other program inherits. 0 or -errno. */
 int os_pipe(int ends[2]);
-/* Closes every descriptor from `fd` on: for a child that lives on without exec. */
+/* Closes every descriptor from `fd` on, for a child that goes on without exec. */
 void os_close_from(int fd);
 
 /* A descriptor that becomes readable when a file in `dir` changes; -1 if the system has none. */
@@ -68,8 +68,20 @@ void os_watch_also(int fd, const char *dir);
 /* Discards the changes seen so far. */
 void os_watch_drain(int fd);
 
+/* --- host ------------------------------------------------------------------------------------- */
+
+/*
+ * host: does an address lead to this machine? A token may go there without TLS.
+ */
+
 /* Is HOST or HOST:PORT certainly an address of this machine? A name that only begins like one may lead elsewhere. */
 bool host_is_loopback(struct str place);
+
+/* --- proc ------------------------------------------------------------------------------------- */
+
+/*
+ * proc: is the process that holds a lock still alive? Never sends a signal.
+ */
 
 enum proc_life { PROC_UNKNOWN, PROC_ALIVE, PROC_DEAD };
 
@@ -79,11 +91,22 @@ struct str proc_here(struct arena *a);
  * the same place. */
 enum proc_life proc_life(struct str host, struct str place, int64_t pid, int64_t start);
 
-/* In nanoseconds; 0 outside of such a namespace, or if its offset cannot be read. */
+/* --- time namespaces -------------------------------------------------------------------------- */
+
+/*
+ * timespace: the distance of this process's boot-time clock from the machine's.
+ *
+ * A container may have a time namespace. It shifts CLOCK_BOOTTIME and the start times in /proc by a
+ * fixed offset, while the boot id is the same for all. Processes that share a store must agree on
+ * the time, so each subtracts the offset (os_boot_ms, os_process_start). This costs one readlink
+ * for each process.
+ */
+
+/* In nanoseconds; 0 outside a time namespace, or if its offset cannot be read. */
 int64_t timespace_offset(void);
 /* false: this process is in a time namespace whose offset cannot be read. */
 bool timespace_known(void);
-/* Makes the next call look again: for tests. */
+/* Makes the next call read the offset again; for forks and tests. */
 void timespace_forget(void);
 
 #endif

@@ -44,7 +44,7 @@ static int try_lock(int fd)
 	return r ? -errno : 0;
 }
 
-/* For systems without timers that could cut a wait short. */
+/* Polls on systems that have no timer to interrupt a blocking flock(). */
 static int lock_polling(int fd, int64_t deadline)
 {
 	const int64_t longest = 5000000;
@@ -84,7 +84,7 @@ static void do_nothing(int number)
 	(void)number;
 }
 
-/* Without SA_RESTART: the signal must interrupt flock. */
+/* Does not set SA_RESTART, because the signal must interrupt flock(). */
 static void install_handler(void)
 {
 	struct sigaction sa = { .sa_handler = do_nothing };
@@ -141,7 +141,7 @@ static int lock_waiting(int fd, int64_t deadline)
 	sigaddset(&ours, LOCK_SIGNAL);
 	pthread_sigmask(SIG_UNBLOCK, &ours, &before);
 	r = lock_until(fd, deadline);
-	/* in this order no signal is pending when the mask is restored */
+	/* Delete the timer first, so that no signal is pending when the mask is restored. */
 	timer_delete(timer);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return r;
@@ -257,6 +257,8 @@ void os_word_wake_all(_Atomic uint32_t *word)
 }
 #endif
 
+/* --- os netfs --------------------------------------------------------------------------------- */
+
 #define MOUNTS_MAX (16 << 20)
 #define COUNT(table) (sizeof(table) / sizeof((table)[0]))
 
@@ -320,8 +322,8 @@ static const char *const far_fuse[] = {
 };
 /* clang-format on */
 
-/* All FUSE file systems share one magic number, local (ntfs-3g) or remote; the mount tells the
- * type. */
+/* Local (ntfs-3g) and remote FUSE file systems share one magic number, so the type comes from the
+ * mount table. */
 static const char *network_fuse(struct arena *a, const char *path)
 {
 	struct stat st;
@@ -342,8 +344,8 @@ static const char *network_fuse(struct arena *a, const char *path)
 
 static const char *network_name(struct arena *a, const char *path, const struct statfs *fs)
 {
-	/* Includes file systems of clusters and virtual machines: their locks or mappings are not
-	 * reliable. */
+	/* The table includes cluster and virtual machine file systems, because their locks or
+	 * mappings are not reliable. */
 	static const struct {
 		uint32_t magic;
 		const char *name;

@@ -78,7 +78,7 @@ static struct str secret_sha256(struct arena *a, struct str bytes)
 	return str_n((char *)hash, HASH_LEN);
 }
 
-/* A UUID is the same in either case, so its hash must be too. */
+/* UUIDs ignore case, so the hash is that of the lower-case form. */
 struct str token_hash(struct arena *a, struct str token)
 {
 	char *low = arena_cstr(a, token);
@@ -118,7 +118,7 @@ bool secret_eq(struct str a, struct str b)
 	return a.n == b.n && (a.n == 0 || sodium_memcmp(a.p, b.p, a.n) == 0);
 }
 
-/* Without a source of random numbers no token would be safe. */
+/* Aborts without a source of random numbers, because tokens could then be guessed. */
 static void start_sodium(void)
 {
 	if (sodium_init() < 0)

@@ -20,7 +20,7 @@ struct str secret_make(struct arena *a);
 /* The HMAC-SHA-256 of the text, in the same form. */
 struct str secret_sign(struct arena *a, struct str key, struct str text);
 struct str hash_hex(struct arena *a, struct str bytes); /* SHA-256 of the bytes, in hex */
-/* The same in pieces. */
+/* SHA-256 of bytes that arrive in pieces. */
 struct digest {
 	_Alignas(8) unsigned char state[128];
 };
@@ -28,8 +28,9 @@ void digest_start(struct digest *d);
 void digest_add(struct digest *d, const void *p, size_t n);
 void digest_end(struct digest *d, unsigned char out[HASH_LEN]);
 bool secret_eq(struct str a, struct str b); /* in constant time */
-/* A short sum that recognises a secret without keeping it. Without the key, nobody can find another text that has it. It is
- * much faster than a hash, and good for one process only. */
+/* A short keyed sum that recognizes a secret without keeping it. Without the key, an attacker
+ * cannot find another text with the same sum. It is much faster than a hash, and valid in one
+ * process only. */
 #define MARK_LEN 16
 struct secret_mark {
 	unsigned char bytes[MARK_LEN];

@@ -136,6 +136,8 @@ bool bus_torn(const struct bus *b)
 	return b && b->torn;
 }
 
+/* --- SIGXFSZ ---------------------------------------------------------------------------------- */
+
 static sigset_t only_xfsz(void)
 {
 	sigset_t set;

@@ -22,6 +22,14 @@ struct bus *bus_guard(void *at, size_t n);
 void bus_release(struct bus *b);
 bool bus_torn(const struct bus *b);
 
+/* --- SIGXFSZ ---------------------------------------------------------------------------------- */
+
+/*
+ * xfsz: makes a write beyond this process's size limit (RLIMIT_FSIZE) fail with EFBIG instead of
+ * killing it. The library cannot ignore SIGXFSZ for the program around it, so it blocks the signal
+ * around its writes.
+ */
+
 struct xfsz {
 	bool held;
 	sigset_t before;

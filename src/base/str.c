@@ -152,6 +152,8 @@ uint64_t str_sum(uint64_t seed, const void *p, size_t n)
 	return h ^ h >> 32;
 }
 
+/* --- buf -------------------------------------------------------------------------------------- */
+
 void buf_add_slowly(struct buf *b, const void *p, size_t n)
 {
 	if (b->full || n > b->max - b->n) {
@@ -199,6 +201,8 @@ void buf_free(struct buf *b)
 	*b = (struct buf){ .max = b->max };
 }
 
+/* --- hex -------------------------------------------------------------------------------------- */
+
 int hex_digit(char c)
 {
 	if (c >= '0' && c <= '9')
@@ -222,6 +226,8 @@ bool hex_bytes(struct str hex, struct str *out, struct arena *a)
 	*out = str_n(p, hex.n / 2);
 	return true;
 }
+
+/* --- search ----------------------------------------------------------------------------------- */
 
 size_t search_key(const void *list, size_t n, struct str key, search_fn *key_at, bool *found)
 {

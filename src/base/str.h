@@ -67,20 +67,33 @@ bool str_cut_prefix(struct str *s, struct str prefix);
 /* A whole decimal number with nothing around it. */
 bool str_to_i64(struct str s, int64_t *out);
 
-/* A checksum that continues from `seed`. It detects accidents, not forgeries. Files have it, so it must not change.
- * Its low bits hardly depend on the last bytes of a word, so it is not for tables. */
+/* A checksum that continues from `seed`. It detects accidents, not forgeries. Files contain it, so
+ * it must not change. Do not use it for hash tables: its low bits hardly depend on a word's last
+ * bytes. */
 uint64_t str_sum(uint64_t seed, const void *p, size_t n);
-/* FNV-1a, for tables. A file that processes share has one, too (store/local/combine.c): it must not change. */
+/* FNV-1a, for hash tables. A file that processes share contains it (store/local/combine.c), so it
+ * must not change. */
 uint64_t str_hash(struct str s);
 
 bool strs_have(struct strs list, struct str s);
 bool strs_eq(struct strs a, struct strs b);
 
-/* The key of the i-th. */
+/* --- search ----------------------------------------------------------------------------------- */
+
+/*
+ * search: finds a key in a sorted list.
+ */
+
+/* The key of the i-th element. */
 typedef struct str search_fn(const void *list, size_t i);
 
-/* The place of the key among n that are sorted by str_cmp(); if it is not *found, the place where it belongs. */
+/* The position of the key among n elements sorted by str_cmp(); if not *found, the position where
+ * it belongs. */
 size_t search_key(const void *list, size_t n, struct str key, search_fn *key_at, bool *found);
+
+/* --- digit ------------------------------------------------------------------------------------ */
+
+/* digit: the ASCII digits. isdigit() of the C library depends on the locale. */
 
 static inline bool is_digit(char c)
 {

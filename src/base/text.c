@@ -16,9 +16,6 @@ struct range {
 
 #include "base/width.def"
 
-/* The locale may be "C", in which libc's functions know only ASCII. So this file does it by
- * hand. */
-
 static bool text_continues(struct str s, size_t i)
 {
 	return i < s.n && ((uint8_t)s.p[i] & 0xc0) == 0x80;
@@ -316,11 +313,15 @@ const char *text_nearest(struct str word, const char *const *candidates, size_t 
 	return best;
 }
 
+/* --- text fold -------------------------------------------------------------------------------- */
+
+/* Uses Unicode's full case folding, so that a search for "STRASSE" finds "Straße". */
+
 #define FOLDED_MAX 3 /* a character folds into at most three */
 /* No character becomes more than three times as long (U+0390 and others: 2 bytes to 6). */
 #define GROWTH 3
 
-/* Writes the folded form of a character of n bytes to `p`. 0: it is the character itself. */
+/* Writes the folded form of an n-byte character to `p`. 0: the character has no folded form. */
 static size_t text_fold_char(char *p, uint32_t c, size_t n)
 {
 	utf8proc_int32_t folded[FOLDED_MAX];
@@ -383,6 +384,8 @@ bool text_has(struct str s, struct str part)
 	arena_free(&a);
 	return found;
 }
+
+/* --- tty -------------------------------------------------------------------------------------- */
 
 #define SAFE_MAX (SIZE_MAX / 4)
 

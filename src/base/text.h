@@ -30,11 +30,23 @@ struct str text_quote(struct arena *a, struct str line);
 /* The candidate that `word` most likely meant, or NULL; for "did you mean". */
 const char *text_nearest(struct str word, const char *const *candidates, size_t n);
 
+/* --- tty -------------------------------------------------------------------------------------- */
+
+/*
+ * tty: the only way to standard output and standard error. A terminal obeys control characters, and
+ * texts from tasks, servers, databases and files can contain them. So on a terminal every character
+ * that could act on it or deceive its reader is spelled out, except line breaks and tabs. Into a
+ * file or a pipe the bytes go as they are.
+ *
+ * test/cli/terminal.bats fails if another file of a face writes to these descriptors.
+ */
+
 /* 0 or -errno. `text` must not end inside a character. */
 int tty_write(int fd, struct str text);
-/* The same for a text whose colours stay: pawl has spelled out everything else in it already. */
+/* tty_write() that keeps colours. pawl must have spelled out everything else in the text
+ * already. */
 int tty_write_painted(int fd, struct str text);
-/* A message for people: spelled out wherever it goes. */
+/* Writes a message for people, spelled out even into a file or a pipe. */
 void tty_print(int fd, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Replaces the last line of the terminal at standard error. */
 void tty_line(struct str text);

@@ -130,7 +130,7 @@ static bool local_seconds(const struct tm *want, int64_t *out)
 
 	tm.tm_isdst = -1;
 	t = mktime(&tm);
-	/* mktime moves a time that a clock change skips: such a time does not exist */
+	/* mktime() moves a time that a clock change skips; that time does not exist */
 	if (!same_clock(&tm, want))
 		return false;
 	/* For a time that occurs twice, mktime returns either, depending on earlier calls. Take the
@@ -212,8 +212,8 @@ static void put_digits(char *end, int width, int value)
 		*--end = (char)('0' + value % 10);
 }
 
-/* Every answer has many times. With printf() they would take a tenth of a call's cost outside the
- * store. */
+/* Writes the digits by hand, because every answer contains many times. With printf() they would
+ * take a tenth of a call's cost outside the store. */
 struct str when_text(struct arena *a, int64_t ms)
 {
 	struct tm tm;

@@ -12,18 +12,18 @@
 /* Accepts "2026-02-06T10:30:00.123Z", offsets, a space for the T, no seconds, a bare date. Without
  * a zone it is local time. false if the text does not parse or the time does not exist. */
 bool when_parse(struct str text, int64_t *ms);
-/* The same, or words: "now", "tomorrow", "friday 17:00", "in 3 days", "in 2h", "2 hours ago". A day without a time is
- * its beginning. */
+/* Accepts the forms of when_parse(), and words: "now", "tomorrow", "friday 17:00", "in 3 days", "in
+ * 2h", "2 hours ago". A day without a time is its beginning. */
 bool when_parse_words(struct str text, int64_t now, int64_t *ms, struct arena *a);
-/* The same for a date, whose time of day may be left out: midnight in UTC stands for the whole day. */
+/* Parses a date, whose time of day may be left out. Midnight UTC stands for the whole day. */
 bool when_parse_date(struct str text, int64_t now, int64_t *ms, struct arena *a);
 /* UTC, ISO 8601 with milliseconds and Z. */
 struct str when_text(struct arena *a, int64_t ms);
 /* Local time for people: 2026-11-17 18:00:05. */
 struct str when_local(struct arena *a, int64_t ms);
-/* A date of when_parse_date() for people: the day, or the day and the time of day in the local zone. */
+/* A date from when_parse_date() for people: the day, or the day and the local time of day. */
 struct str when_date(struct arena *a, int64_t ms);
-/* The same for programs: the day, or what when_text() writes. */
+/* A date for programs: the day, or the text of when_text(). */
 struct str when_date_iso(struct arena *a, int64_t ms);
 
 /* "90", "90s", "0.5s", "200ms", "15m", "2h", "1d", "1h30m". false: invalid, or it overflows. */

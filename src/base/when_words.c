@@ -8,13 +8,13 @@
 #define DAY (24 * 60 * MINUTE)
 #define COUNT_MAX 100000
 
-/* A day, and the time of day if one was said. */
+/* A day, and the time of day if the text has one. */
 struct said {
 	struct tm day;
-	int hour, minute; /* hour -1: none was said */
+	int hour, minute; /* hour -1: no time of day */
 };
 
-/* The next word, in ASCII small letters as far as str_eq_nocase() compares them. */
+/* Cuts the next word from *s, and the blanks around it. */
 static struct str take_word(struct str *s)
 {
 	struct str word;
@@ -30,7 +30,7 @@ static bool word_is(struct str word, const char *name)
 	return str_eq_nocase(word, str_c(name));
 }
 
-/* Moves by days or months; the 31st of a shorter month is its last day. */
+/* Moves by days or months. In a month without a 31st, the 31st becomes the last day. */
 static void when_words_move(struct tm *day, int days, int months)
 {
 	static const int lengths[] = { 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
@@ -52,7 +52,7 @@ static void when_words_move(struct tm *day, int days, int months)
 	gmtime_r(&t, day);
 }
 
-/* "fri" and "friday": the next one after today. */
+/* "fri" and "friday" mean the next Friday after today. */
 static bool take_weekday(struct str word, struct tm *day)
 {
 	static const char *const names[] = { "sunday",   "monday", "tuesday", "wednesday",
@@ -101,7 +101,7 @@ static bool take_clock(struct str text, struct said *out)
 
 /* --- a number of units ---------------------------------------------------------------------- */
 
-/* MOMENT: a number of ms from now. WHOLE_DAY: a day, with the time of day if one was said. */
+/* MOMENT: a number of ms from now. WHOLE_DAY: a day, with the time of day if the text has one. */
 enum found { NOTHING, MOMENT, WHOLE_DAY };
 
 struct unit {
@@ -212,8 +212,9 @@ bool when_parse_words(struct str text, int64_t now, int64_t *ms, struct arena *a
 	}
 }
 
-/* A date without a time means the same day everywhere, so it is midnight in UTC. A local time that happens to be that
- * moment is moved by a millisecond, or it would be read back as the whole day. */
+/* A date without a time means the same day in every zone, so it is stored as midnight UTC. A local
+ * time that falls on midnight UTC is moved by a millisecond. Otherwise it would be read back as the
+ * whole day. */
 bool when_parse_date(struct str text, int64_t now, int64_t *ms, struct arena *a)
 {
 	struct said s;
