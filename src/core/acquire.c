@@ -29,7 +29,8 @@ static void log_abandoned(const struct task *t, struct call *c)
 	e->run = t->run;
 }
 
-/* Records that the holder lost the task. true: this happened max_abandoned times, so the task needs help. */
+/* Records that the holder lost the task. true: it was abandoned max_abandoned times and now needs
+ * help. */
 static bool acquire_abandon(struct task *t, struct call *c)
 {
 	bool too_often = lease_abandon(t, c->policy);
@@ -64,7 +65,7 @@ static const char *acquire_plural(int64_t n)
 	return n == 1 ? "" : "s";
 }
 
-/* `next` would not have offered it. */
+/* A claim by id succeeds on a task that `next` would not offer yet, so the answer warns of it. */
 static void warn_of_open(const struct task *t, struct call *c)
 {
 	struct str deps = STR(""), subs = STR("");
@@ -80,7 +81,7 @@ static void warn_of_open(const struct task *t, struct call *c)
 					  deps.n && subs.n ? " and" : "", STRF(subs));
 }
 
-/* Starts the work. The caller has taken the lock already. */
+/* Starts the work. The caller must already hold the lock. */
 static void acquire_begin(struct task *t, struct call *c, const char *event, struct str text)
 {
 	int64_t from = t->status;
@@ -96,7 +97,8 @@ static void acquire_begin(struct task *t, struct call *c, const char *event, str
 	call_event(c, t, event, from, text);
 }
 
-/* A lock without an expiry is not live. The log records that this claim replaced it. */
+/* The claim's text for the log. A lock without an expiry is not live: the log records that this
+ * claim replaced it. */
 static struct str claim_text(const struct task *t, const struct call *c)
 {
 	if (!t->lock.holder.n || t->lock.expires_at)
@@ -110,7 +112,7 @@ static int64_t asked_ttl(const struct call *c, int64_t otherwise)
 	return HAS(c->rq, ttl) ? c->rq->ttl : otherwise;
 }
 
-/* The caller holds the lock already: repeat the answer, or start work under the manual lock. */
+/* The caller already holds the lock. Repeats the answer, or starts work under the manual lock. */
 static void claim_own(struct task *t, struct call *c)
 {
 	if (!t->lock.manual && t->status == IN_PROGRESS) {
@@ -126,7 +128,7 @@ static void claim_own(struct task *t, struct call *c)
 	acquire_begin(t, c, "claimed", STR("under its manual lock"));
 }
 
-/* Why the caller cannot resume its last claim; empty: it can. */
+/* The reason why the caller cannot resume its last claim; empty: it can. */
 static struct str no_resume(const struct task *t, const struct call *c)
 {
 	bool other = c->proof.n && t->lock.token.n && !str_eq(c->proof, t->lock.token);

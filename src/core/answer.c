@@ -65,6 +65,8 @@ struct answer answer_brief(const struct answer *ans, struct arena *a)
 	return brief;
 }
 
+/* --- result ----------------------------------------------------------------------------------- */
+
 struct row {
 	enum result code;
 	int http;
@@ -77,7 +79,7 @@ static const struct row rows[] = {
 #undef RESULT
 };
 
-/* The loop ends because every enum value has a row. */
+/* The loop terminates because every enum value has a row. */
 static const struct row *result_find(enum result r)
 {
 	const struct row *row = rows;

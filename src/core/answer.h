@@ -20,44 +20,45 @@ struct candidate {
 	int64_t eligible, place; /* place: 1 is next */
 };
 
-/* Beside each of tasks[] in an answer to a list for people. */
+/* One for each of tasks[], in the answer to a list for people. */
 struct standing {
-	bool waits;     /* Ready, and not eligible now */
-	struct strs on; /* some of the tasks that it waits for */
+	bool waits;     /* the task is Ready but not eligible now */
+	struct strs on; /* some of the tasks that it is waiting for */
 	bool more;      /* there are more of them */
 };
 
-/* Beside each of tasks[], or beside `task`: what pawl decided for this caller, so that no face has to (VIEW_CAN). */
+/* One for each of tasks[], or one for `task` (VIEW_CAN). It says what this caller may do, so user
+ * interfaces need no rules of their own. */
 struct allowed {
-	int64_t can; /* the ways that are open to the caller: a set of WAY_BIT (core/can.h) */
-	int64_t holder_can; /* the ways that are open with the token of the lock */
-	int64_t position;   /* in the order of `next`, among the first ones; 0: not among them */
-	struct str why;     /* of `show`: why it is next, or is not */
-	int64_t live;       /* is its lock live? */
+	int64_t can;        /* the caller's open actions: a set of ACTION_BIT (core/role.h) */
+	int64_t holder_can; /* the actions that are open with the lock's token */
+	int64_t position;   /* place in the order of `next`; 0: not among the first ones */
+	struct str why;     /* for `show`: the reason why it is next or is not */
+	int64_t live;       /* 1: its lock is live */
 };
 
 enum link_kind { LINK_SUB, LINK_DEPENDS, LINK_DEPENDENT, LINK_PARENT };
 
-/* A task that another one has to do with. */
+/* A task that is related to the answer's task. */
 struct task_link {
 	enum link_kind kind;
-	struct str id, title, holder; /* holder: of a live lock */
+	struct str id, title, holder; /* holder: empty unless its lock is live */
 	int64_t status;
 };
 
-/* One lock of a task, from the log. */
+/* One agent's time with the task's lock, reconstructed from the log. */
 struct task_attempt {
 	struct str agent, outcome,
-		text; /* outcome: the name of the event that ended it; empty: it goes on */
+		text; /* outcome: name of the event that ended it; empty: not over yet */
 	int64_t at, ended_at, fence;
 };
 
-/* The facts that `show` and the brief of a claim tell besides the task. A brief has the parent and the open dependencies
- * among links[], and history[] if the task came back. */
+/* The facts that `show` and a claim's brief add to the task. In a brief, links[] includes the
+ * parent and the open dependencies, and history[] is set if the task came back. */
 struct related {
 	struct task_link *links;
 	size_t n_links;
-	int64_t more[LINK_DEPENDENT + 1]; /* how many of each kind are not in links[] */
+	int64_t more[LINK_DEPENDENT + 1]; /* number of links of each kind that links[] omits */
 	struct task_attempt *attempts;    /* the last ones, oldest first */
 	size_t n_attempts;
 	struct event *history; /* the last events before the claim, oldest first; no comments */
@@ -86,57 +87,56 @@ struct answer {
 	struct str message, hint;
 	char applied;     /* API_ERROR: was the change applied? 'n': no, '?': unknown */
 	struct str fault; /* name of the store's fault, or why a server refused the caller */
-	int64_t repeated; /* the answer of an earlier, identical call; REPEATED_MAYBE: perhaps */
+	int64_t repeated; /* an earlier, identical call had this answer; REPEATED_MAYBE: perhaps */
 	int64_t existed;  /* create --if-absent: the task existed */
 	struct strs warnings;
 	struct task *task, *next;
-	int64_t has_next; /* the caller asked for `next`; NULL then means that there is none */
+	int64_t has_next; /* the caller asked for `next`; if it is NULL, there is none */
 	struct grant *lock, *next_lock;
 	struct task *tasks;
 	size_t n_tasks; /* with VIEW_BRIEF: the other tasks that the caller holds */
 	int64_t total;
-	struct event *events; /* also: the last comments of a shown task, or of `next` */
+	struct event *events; /* also: the last comments on a shown task or on `next` */
 	size_t n_events;
 	struct candidate *candidates;
 	size_t n_candidates;
 	int64_t counts[STATUS_END];
 	int64_t held; /* ANSWER_OVERVIEW: number of locked tasks; tasks[] may have fewer */
-	/* Of a list for people and of an overview: */
+	/* Only in a list for people and in an overview: */
 	struct standing *standing;    /* one for each of tasks[]; NULL: nobody asked */
 	struct allowed *allowed;      /* one for each of tasks[], else one for task */
 	size_t n_allowed;             /* 0: nobody asked */
 	struct related *related;      /* NULL: nobody asked */
-	int64_t waiting;              /* how many of counts[READY] are not eligible now */
-	bool waiting_more;            /* there are more of them than were counted */
+	int64_t waiting;              /* number of Ready tasks that are not eligible now */
+	bool waiting_more;            /* the count stopped early: more are waiting */
 	int64_t ended;                /* Done and Canceled tasks that the list leaves out */
-	int64_t archived[STATUS_END]; /* how many of counts[] are archived */
-	struct str text;              /* ANSWER_ID: the id; if `barred`: the holder of that lock */
+	int64_t archived[STATUS_END]; /* the archived tasks among counts[] */
+	struct str text;              /* ANSWER_ID: the id; if `barred`: that lock's holder */
 	int64_t wait_ms; /* NO_TASKS: time until a task may become eligible; 0: none is expected. A log
 			  * with expired_after: time until the next lease expires */
-	struct str queue_id; /* the id of the queue, if the request had a queue_id */
-	struct notice
-		*changed; /* an operator changed the task over the lock of the caller; or NULL */
-	struct notice *paused; /* the queue is paused, and that matters here; or NULL */
+	struct str queue_id;    /* the queue's id, if the request had a queue_id */
+	struct notice *changed; /* an operator changed the task over the caller's lock; or NULL */
+	struct notice *paused;  /* the queue is paused, which concerns this call; or NULL */
 	struct notice
 		*came_back; /* why the task (or `next`) is work again; or NULL. fields: the event;
 				   * reason: a sentence */
 	int64_t barred; /* enum typed: a lock of this kind refuses the call, for at most wait_ms */
-	bool more;      /* of a page (LOG_PAGE, list with `after`): others follow. Never sent */
-	/* Not made yet: the answers before it have filled the arena (arena_over). The caller makes it again with another one.
-	 * Never sent. */
+	bool more;      /* more follow this page (LOG_PAGE, list with `after`). Never sent */
+	/* This answer was not made, because earlier answers have filled the arena (arena_over). The
+	 * caller makes it again with another arena. Never sent. */
 	bool put_off;
 };
 
-/* Removes the texts of a task, except the title, and its lists. */
+/* Removes a task's texts, except the title, and its lists. */
 void task_drop_texts(struct task *t);
-/* The number of tasks[], else of `task`. */
+/* The number of tasks in the answer: n_tasks, else 1 if `task` is set. */
 size_t answer_tasks(const struct answer *ans);
 /* Fills in a refusal. Returns code. */
 enum result answer_fail(struct answer *ans, enum result code, struct str message, struct str hint);
-/* The refusal of a read whose answer would take more room than its reader allows. */
+/* Refuses a read whose answer would be longer than its reader allows. */
 enum result answer_too_long(struct answer *ans);
-/* The outcome of a change, the lock and the version, without texts and lists: an answer of a few KiB that its caller must
- * get, however long the whole one is. */
+/* A change's result, lock and version, without texts and lists. The change was made, so its
+ * caller must get these few KiB even if the whole answer is too long. */
 struct answer answer_brief(const struct answer *ans, struct arena *a);
 
 #endif

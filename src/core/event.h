@@ -14,7 +14,7 @@ struct event {
 #include "core/event.def"
 };
 
-/* The tag of each member by its name: EVENT_TAG_agent. */
+/* Each member's tag, by name: EVENT_TAG_agent. */
 enum event_tag {
 #define EVENT(tag, part, kind, member) EVENT_TAG_##member = (tag),
 #include "core/event.def"

@@ -18,12 +18,12 @@ enum field_kind {
 };
 enum field_part { HOT = 1, BODY = 2 };
 enum field_shown { HIDDEN, COUNTED, SOME, ALWAYS };
-#define FIELD_FIND 1u /* `pawl find` looks at it */
+#define FIELD_FIND 1u /* `pawl find` searches it */
 
 struct field {
 	uint8_t tag, part, kind, shown;
 	uint8_t uses;   /* set of FIELD_ uses */
-	uint32_t limit; /* bytes of a text, most of a number; 0: that of its kind */
+	uint32_t limit; /* a text's bytes, or a number's maximum; 0: the limit of its kind */
 	const char *name;
 	size_t offset;
 };
@@ -34,7 +34,7 @@ enum {
 #include "core/task.def"
 };
 
-/* The tag of each field by its name: TAG_title. */
+/* Each field's tag, by name: TAG_title. */
 enum field_tag {
 #define FIELD(tag, part, kind, member, name, shown, limit, uses) TAG_##name = (tag),
 #include "core/task.def"

@@ -90,7 +90,7 @@ bool lease_abandoned(const struct task *t, int64_t now)
 	return t->status == IN_PROGRESS && t->lock.holder.n && !lease_live(&t->lock, now);
 }
 
-/* Others may have an abandoned task already: no new wait for them. */
+/* If the lease has already expired, other agents may claim the task at once. */
 void lease_clear(struct task *t, int64_t now)
 {
 	t->free_at = lease_abandoned(t, now) ? now : now + t->last_ttl;
@@ -100,7 +100,7 @@ void lease_clear(struct task *t, int64_t now)
 	t->run = STR("");
 }
 
-/* 0 and not `now`: the clocks of two machines differ, and nobody shall wait for that. */
+/* free_at is 0, not `now`: a machine whose clock is behind would have to wait until `now`. */
 void lease_hand_back(struct task *t, const struct policy *p, int64_t now)
 {
 	bool reserved = p->handback && !lease_abandoned(t, now);
@@ -108,6 +108,8 @@ void lease_hand_back(struct task *t, const struct policy *p, int64_t now)
 	lease_clear(t, now);
 	t->free_at = reserved ? now + p->handback : 0;
 }
+
+/* --- override --------------------------------------------------------------------------------- */
 
 bool override_needed(const struct task *t, const struct call *c)
 {

@@ -12,9 +12,10 @@
 #define HEALTH_RANGES 56
 
 int health_range(int64_t us);
-/* The longest wait of that range. */
+/* The longest wait in that range. */
 int64_t health_range_end(int range);
-/* The wait that `percent` of the waits do not exceed, rounded up to the end of its range; 0: no waits. */
+/* The wait that `percent` of the waits do not exceed, rounded up to the end of its range; 0: no
+ * waits. */
 int64_t health_percentile(const uint32_t *ranges, int percent);
 
 struct health_op {
@@ -24,7 +25,7 @@ struct health_op {
 	uint32_t waits[HEALTH_RANGES];
 };
 
-/* Changes of many tasks in one commit. They share one array with enum op; HEALTH_OPS is its size. */
+/* Changes to many tasks in one commit. They share an array with enum op; HEALTH_OPS is its size. */
 enum health_kind {
 	HEALTH_BATCH = 56,
 	HEALTH_IMPORT = 57,
@@ -41,7 +42,7 @@ const char *health_name(int op);
 struct health_refusal {
 	int64_t at; /* wall ms; 0: there was none */
 	int64_t op;
-	char task[ID_MAX + 8], holder[NAME_MAX_BYTES + 8]; /* of the lock that refused it */
+	char task[ID_MAX + 8], holder[NAME_MAX_BYTES + 8]; /* the held task and its holder */
 	char agent[NAME_MAX_BYTES + 8];                    /* the refused agent */
 };
 
@@ -55,7 +56,7 @@ struct health {
 
 /* The input of the score. */
 struct health_facts {
-	int64_t stale;           /* stale locks that were not cleaned up yet */
+	int64_t stale;           /* stale locks that have not been cleaned up yet */
 	int64_t recent_failures; /* in the last HEALTH_RECENT_MS */
 	int64_t load_percent;    /* 100: one runnable process for each processor */
 	int64_t done, failed;
@@ -68,7 +69,7 @@ struct health_facts {
 #define HEALTH_CRITICAL 30     /* below this score: consider an emergency */
 #define HEALTH_FAILED_WARN 500 /* in 1/100 percent of all changes */
 
-/* From 0 to 100. */
+/* From 10 to 100; 100: healthy. */
 int health_score(const struct health_facts *f);
 /* The number of failures in the last HEALTH_RECENT_MS. */
 int64_t health_recent(const struct health *h, int64_t now);

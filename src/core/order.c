@@ -14,7 +14,8 @@ static int64_t order_later_of(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-/* The time from which the lock permits a claim: 0 if no lock prevents it, -1 if the lock never expires. */
+/* The time from which the lock permits a claim: 0 if no lock prevents it, -1 if the lock never
+ * expires. */
 static int64_t lock_ends(const struct lock *l)
 {
 	if (!l->holder.n)
@@ -24,7 +25,8 @@ static int64_t lock_ends(const struct lock *l)
 	return l->expires_at;
 }
 
-/* Work that has begun waits for no dependency any more. But nobody could complete it before its sub-tasks. */
+/* Once work has begun, the task no longer waits for its dependencies. It still waits for its
+ * sub-tasks, because nobody could complete it before them. */
 static bool has_open_deps(const struct task *t)
 {
 	return t->status == READY && t->open_deps;
@@ -140,7 +142,7 @@ struct str order_why(const struct task *t, const struct policy *p, int64_t now, 
 
 #define CMP(a, b) (((a) > (b)) - ((a) < (b)))
 
-/* Equal keys are the same id in another case: such ids do not meet in one queue. */
+/* Two ids with equal keys differ only in case, and one queue never contains both. */
 int index_id_cmp(struct str a, struct str b)
 {
 	char x[ID_KEY_MAX], y[ID_KEY_MAX];
@@ -199,8 +201,8 @@ static size_t run_length(struct str s, char most)
 	return n;
 }
 
-/* Writes the count of digits, then the digits: a longer number is larger. The count begins with a digit, so a
- * number sorts among other bytes as its digits would. */
+/* Writes the number of digits before the digits, because a longer number is larger. That count
+ * begins with a digit, so a number sorts among other bytes as its digits would. */
 static char *put_number(char *to, struct str digits)
 {
 	*to++ = (char)('0' + (digits.n < 9 ? digits.n : 9));
@@ -232,7 +234,7 @@ struct str index_id_key(struct str id, char out[ID_KEY_MAX])
 		n += n == 0;
 		rest = str_n(rest.p + n, rest.n - n);
 	}
-	if (zeros) /* sorts below every byte of an id; the id behind it distinguishes t01 from t001 */
+	if (zeros) /* a space sorts below every byte of an id; the id after it distinguishes t01 from t001 */
 		*to++ = ' ';
 	for (size_t i = 0; zeros && i < id.n; i++)
 		*to++ = order_lower(id.p[i]);

@@ -103,7 +103,8 @@ static struct str refuse_since(const struct lock *l, struct arena *a)
 	return arena_printf(a, " since %.*s", STRF(when));
 }
 
-/* Of many agents that claim one task, all but one get this text: each part is made once. */
+/* When many agents claim one task, all but one get this text, so each part is formatted only
+ * once. */
 static struct str who_holds(const struct task *t, const struct call *c)
 {
 	struct str from = refuse_since(&t->lock, c->arena), host = refuse_where(&t->lock, c->arena),
@@ -113,7 +114,7 @@ static struct str who_holds(const struct task *t, const struct call *c)
 			    STRF(t->lock.holder), STRF(from), STRF(host), STRF(to));
 }
 
-/* The command that an operator can force, to do what the call asks for. */
+/* The command with which an operator can force the change that the call asks for. */
 static const char *refuse_forcible(const struct call *c)
 {
 	switch (c->rq->op) {
@@ -178,7 +179,8 @@ static void lost_to_another(struct call *c, const struct task *t)
 	       STR("pawl next --claim takes another task; if you hold this one, pass its --token"));
 }
 
-/* `done` by a person who did not claim the task; and a task that its lost lock left In Progress. */
+/* Two calls have a shorter way than claiming first: `done` on a Ready task, and `release` on a
+ * task that is still In Progress after its lock was lost. */
 static struct str no_lock_hint(const struct task *t, const struct call *c)
 {
 	if (c->rq->op == OP_DONE && t->status == READY)

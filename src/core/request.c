@@ -44,7 +44,7 @@ static const struct {
 
 static const struct {
 	uint8_t kind;
-	uint32_t limit; /* bytes of a text */
+	uint32_t limit; /* a text's maximum, in bytes */
 	const char *name;
 	size_t offset;
 } args[] = {
@@ -204,7 +204,8 @@ static const char *bad_range(const struct request *r, const struct policy *p, st
 	return bad_time(r);
 }
 
-/* The first missing argument, by the operation or by the status that it leads to; NULL: none. */
+/* The fault of a required argument that is missing, or of arguments that exclude each other;
+ * NULL: none. With `status`, the target status decides which arguments are required. */
 static const char *request_missing(const struct request *r)
 {
 	enum op op = r->op;
@@ -236,8 +237,8 @@ static const char *request_missing(const struct request *r)
 	return NULL;
 }
 
-/* Is the main purpose a lock? Such a call is recognised by its new token. A stored answer could not help:
- * stores keep only the hash of a token. */
+/* Is a lock the call's main purpose? The queue recognises a repeated acquisition by its new
+ * token. A stored answer could not help, because stores keep only a token's hash. */
 static bool request_acquires(const struct request *r)
 {
 	if (r->op == OP_STATUS)
@@ -260,7 +261,7 @@ static const char *bad_who(const struct request *r)
 	return NULL;
 }
 
-/* --force is for people in charge, who act without a lock of their own. */
+/* --force is for operators, who act without a lock of their own. */
 static const char *bad_force(const struct request *r)
 {
 	if (!r->force)

@@ -32,7 +32,7 @@ static const enum role roles[OP_END] = {
 #include "core/op.def"
 };
 
-/* The statuses in which an agent may take a manual lock: it could claim the task as well. */
+/* An agent may take a manual lock in these statuses, because it could also claim the task. */
 #define AGENTS_LOCK (STATUS_BIT(READY) | STATUS_BIT(IN_PROGRESS))
 
 static enum role role_higher(enum role a, enum role b)
@@ -49,7 +49,7 @@ enum role role_for(const struct request *rq)
 {
 	bool reads = op_flags(rq->op) & OP_READS;
 
-	/* --force overrides a holder, and a lock of the whole queue stops everybody */
+	/* --force overrides a holder, and a queue lock can stop every other caller */
 	if (!reads && (rq->force || typed_is(rq)))
 		return ROLE_ADMIN;
 	return role_for_op(rq->op);
@@ -69,7 +69,7 @@ enum role role_for_task(const struct request *rq, const struct task *t, bool own
 		need = role_higher(need, role_for_op(first));
 	if (!own && (op == OP_UPDATE || op == OP_DEPEND || op == OP_UNDEPEND))
 		need = role_higher(need, ROLE_REVIEWER);
-	/* The holder may edit the task, and others may not. In these statuses the task is for reviewers to decide. */
+	/* A lock would let the agent edit the task. In other statuses a reviewer decides that. */
 	if (!own && op == OP_LOCK_ACQUIRE && !(AGENTS_LOCK & STATUS_BIT(t->status)))
 		need = role_higher(need, ROLE_REVIEWER);
 	return need;
@@ -90,6 +90,8 @@ struct str role_refusal(enum role have, enum role need, struct arena *a)
 	return arena_printf(a, "this call needs the role %s; your token has the role %s",
 			    role_name(need), role_name(have));
 }
+
+/* --- actions ---------------------------------------------------------------------------------- */
 
 #define FORCE 1u
 #define TAKE 2u
@@ -160,7 +162,7 @@ static struct request request_of(const struct action *w, const struct task *t,
 	return rq;
 }
 
-/* Would the call, which is the way's request, succeed and do something? */
+/* Would the action's request succeed and change something? */
 static bool is_open(const struct action *w, const struct task *t, struct call *c)
 {
 	struct task copy = *t;
@@ -188,7 +190,7 @@ uint64_t can_do(const struct task *t, const struct can_caller *caller, const str
 	try.proof = caller->holder ? t->lock.token : STR("");
 	try.fresh = STR("another token");
 	for (int i = 1; i < ACTION_END; i++) {
-		/* an option that nothing needs is not offered */
+		/* skip `cancel --force` if `cancel` works without the option */
 		if (can & ACTION_BIT(action_plain(i)))
 			continue;
 		rq = request_of(&actions[i], t, caller);

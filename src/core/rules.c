@@ -7,7 +7,7 @@
 
 #include "core/lease.h"
 
-/* The effects that core/op.def explains. */
+/* The effects; core/op.def explains them. */
 enum {
 	CLEAR = 1,
 	GUARD = 2,
@@ -141,7 +141,8 @@ static void handed_back(struct call *c, struct task *t)
 	c->changed = true;
 }
 
-/* The obstacle of an earlier attempt is gone: the work that goes to review has solved it or made it moot. */
+/* Clears the blocker of an earlier attempt, because it no longer applies (SOLVED in
+ * core/op.def). */
 static void forget_reason(struct task *t)
 {
 	t->blocker_reason = t->unblock_action = STR("");
@@ -181,12 +182,13 @@ static void rules_move(enum op op, struct task *t, struct call *c)
 		call_event(c, t, "comment", 0, comment);
 }
 
-/* Has this holder done the operation already? `last` remembers it after the lock has ended. A claim is not checked
- * here: it is recognised by its new token. `last.op` may be unknown, because a newer pawl may have written it. */
+/* Has this holder already done the operation? `last` keeps it after the lock was cleared. A
+ * claim is not checked here, because its new token identifies it. `last.op` may be unknown,
+ * because a newer pawl may have written it. */
 static bool is_repeat(enum op op, const struct task *t, const struct call *c)
 {
 	int64_t did = t->last.op;
-	/* done --take knows itself by the token that it took the task with */
+	/* a repeated done --take has the token with which the first call took the task */
 	bool took = c->rq->take && c->fresh.n && str_eq(t->last.token, c->fresh);
 
 	if (did <= OP_NONE || did >= OP_END ||
@@ -218,8 +220,9 @@ static void rules_heartbeat(struct task *t, struct call *c)
 	c->changed = c->granted = true;
 }
 
-/* In a store of locks only, other programs write locks without tokens, so the name of the agent identifies the
- * holder. They also respect a lock after it expired, so the holder may remove an expired lock. */
+/* In a store that keeps only locks, other programs write locks without tokens, so the agent name
+ * identifies the holder. They also respect expired locks, so the holder may remove an expired
+ * lock. */
 static bool may_remove(const struct task *t, const struct call *c)
 {
 	if (!c->policy->locks_only || !t->lock.holder.n)
@@ -323,7 +326,8 @@ static void to_status(struct task *t, struct call *c)
 				    STRF(t->id)));
 		return;
 	}
-	if (first && c->paused) { /* before the first step: a refusal changes nothing */
+	if (first &&
+	    c->paused) { /* checked before the first step, because a refusal must change nothing */
 		refuse_paused(c);
 		return;
 	}
@@ -332,7 +336,7 @@ static void to_status(struct task *t, struct call *c)
 	if (c->code == SUCCESS)
 		rules_apply_op(op, t, c);
 	if (c->changed)
-		t->version = version + 1; /* two steps are one change */
+		t->version = version + 1; /* two steps count as one change */
 }
 
 static void move_if_allowed(enum op op, struct task *t, struct call *c)
@@ -347,7 +351,7 @@ static bool takes_first(const struct task *t, const struct call *c)
 	       !lease_owned(&t->lock, c->proof, c->now);
 }
 
-/* done --take: nobody has to claim a task that is finished already. */
+/* done --take: claims and completes a task in one call, for work that is already finished. */
 static void take_and_finish(struct task *t, struct call *c)
 {
 	struct str proof = c->proof;
@@ -367,7 +371,8 @@ static void take_and_finish(struct task *t, struct call *c)
 	t->version = version + 1;
 }
 
-/* release --force: a task that its lost lock left In Progress. A live lock has to be broken first. */
+/* release --force: releases a task that is still In Progress after its lock was lost. An
+ * operator must break a live lock first. */
 static void release_free(struct task *t, struct call *c)
 {
 	if (t->status != IN_PROGRESS) {
@@ -383,7 +388,7 @@ static void release_free(struct task *t, struct call *c)
 	rules_move(OP_RELEASE, t, c);
 }
 
-/* The checks; the queue changes the lists of both tasks. */
+/* Only checks the call; the queue changes the lists of both tasks. */
 static void rules_depend(const struct task *t, struct call *c)
 {
 	if (!status_ended(t->status)) {
@@ -397,7 +402,7 @@ static void rules_depend(const struct task *t, struct call *c)
 			    STRF(t->id)));
 }
 
-/* A locked task still has a holder: `lock cleanup` must clear a stale lock first. */
+/* Skips a task that still has a lock; `lock cleanup` must clear a stale lock first. */
 static void rules_archive(struct task *t, struct call *c)
 {
 	int64_t ended_at = t->done_at ? t->done_at : t->updated_at;
@@ -413,7 +418,7 @@ static void rules_archive(struct task *t, struct call *c)
 		c->repeated = true;
 		return;
 	}
-	/* a task that another program ended may be Done at a later time of that program's clock */
+	/* another program's clock may be ahead, so done_at may be later than `now` */
 	t->archived_at = c->now > t->done_at ? c->now : t->done_at;
 	t->version++;
 	c->changed = true;
@@ -473,7 +478,7 @@ static void rules_apply_op(enum op op, struct task *t, struct call *c)
 	}
 }
 
-/* Would the acquisition only be told again that it has the lock? */
+/* Does the caller already hold the lock that it asks for? Then the call is only a repeat. */
 static bool is_held_already(enum op op, const struct task *t, const struct call *c)
 {
 	bool claim = op == OP_CLAIM || (op == OP_STATUS && c->rq->status == IN_PROGRESS);

@@ -14,7 +14,7 @@
 
 #define CALL_EVENTS 4
 
-/* One request on one task: what is asked, and what the policy decided. */
+/* One request on one task: the input, then the decision. */
 struct call {
 	const struct request *rq;
 	const struct policy *policy;
@@ -22,7 +22,7 @@ struct call {
 	struct str proof; /* hash of rq->token, or empty */
 	struct str fresh; /* hash of rq->new_token, or empty */
 	struct arena *arena;
-	const struct task *paused; /* the record of the pause; NULL: the queue is not paused */
+	const struct task *paused; /* the pause record; NULL: the queue is not paused */
 
 	/* the decision; call_reset() empties it */
 	enum result code;
@@ -36,22 +36,26 @@ struct call {
 	size_t n_events;
 };
 
-/* The operation of `status ID STATUS`: it moves a task from `now` to `target`. OP_UPDATE if no other does. */
+/* The operation of `status ID STATUS`: it moves a task from `now` to `target`. OP_UPDATE if no
+ * other operation does. */
 enum op rules_for_status(int64_t now, int64_t target);
-/* The operation that must come before a claim of a task with this status; OP_NONE: none. */
+/* The operation that must precede a claim of a task with this status; OP_NONE: none. */
 enum op rules_first_step(int64_t now);
-/* The status that the operation leads to; 0: it changes no status, or more than one way is possible. */
+/* The status that the operation leads to; 0: it changes no status, or several are possible. */
 enum status rules_to(enum op op);
-/* Checks the operation and, if it is allowed, applies it. op: any operation on one existing task. Of depend, undepend and
- * remove it makes the checks only: the queue makes the change, which concerns other tasks. */
+/* Checks the operation and, if it is allowed, applies it. op: any operation on one existing
+ * task. For depend, undepend and remove it only makes the checks. The queue makes the change,
+ * because it concerns other tasks. */
 void rules_apply(enum op op, struct task *t, struct call *c);
-/* Clears a stale lock: it expired at least rq->older_than ago, its process is dead (`dead`), or its task has
- * ended. false: the lock is not stale and stays. */
+/* Clears a stale lock. A lock is stale if it expired at least rq->older_than ago, if its process
+ * is dead (`dead`), or if its task has ended. false: there is no stale lock. */
 bool rules_cleanup(struct task *t, struct call *c, bool dead);
-/* For operations that need no lock (update, depend, approve): refuses an explicit token that is stale, and a task
- * under a live lock of another agent, unless the caller overrides it. The lock that `block` leaves on a task does not count. */
+/* For operations that need no lock (update, depend, approve): refuses an explicit token that is
+ * stale, and a task under a live lock of another agent, unless the caller overrides it. The lock
+ * that `block` leaves on a task does not count. */
 bool rules_free(const struct task *t, struct call *c);
-/* Empties the decision. rules_apply(), rules_cleanup() and the functions of typed.h that apply something do it themselves. */
+/* Empties the decision. rules_apply(), rules_cleanup() and the *_apply() functions in typed.h
+ * call it themselves. */
 void call_reset(struct call *c);
 /* Marks the task as edited: raises its version, sets updated_at and c->changed. */
 void call_edited(struct call *c, struct task *t);
@@ -59,10 +63,24 @@ void call_edited(struct call *c, struct task *t);
 void call_event(struct call *c, const struct task *t, const char *name, int64_t from,
 		struct str text);
 
+/* --- acquire ---------------------------------------------------------------------------------- */
+
+/*
+ * acquire: the ways to get a lock (claim, claim --resume, lock acquire), and the cleanup of
+ * abandoned locks.
+ */
+
 #define CLAIM_FROM (STATUS_BIT(READY) | STATUS_BIT(IN_PROGRESS) | STATUS_BIT(FAILED))
 
 void acquire_claim(struct task *t, struct call *c);
 void acquire_manual(struct task *t, struct call *c);
+
+/* --- updates ---------------------------------------------------------------------------------- */
+
+/*
+ * update: sets the fields of a task from a request, for create and update. It skips `parent` and
+ * `depends`: they concern other tasks, so src/queue changes them.
+ */
 
 /* Does the request name any field to change? */
 bool update_any(const struct request *r);
@@ -70,9 +88,16 @@ void update_fields(struct task *t, const struct request *r, int64_t now, struct 
 /* The operation `update`. */
 void update_apply(struct task *t, struct call *c);
 
+/* --- refusals --------------------------------------------------------------------------------- */
+
+/*
+ * refuse: the messages of refused operations. Each says what happened, to which task, and what to
+ * do next.
+ */
+
 void refuse_status(struct call *c, const struct task *t, const char *what, unsigned from);
 void refuse_held(struct call *c, const struct task *t);
-/* Another holds it, and only an operator may do this over the lock. */
+/* Another agent holds the task, and only an operator may override its lock. */
 void refuse_protected(struct call *c, const struct task *t);
 /* The queue is paused. */
 void refuse_paused(struct call *c);

@@ -58,7 +58,7 @@ static bool same_words(struct str a, const char *b)
 	return true;
 }
 
-/* Some programs write "InProgress". */
+/* Compares ignoring case and the spaces in `b`, because some programs write "InProgress". */
 static bool same_joined(struct str a, const char *b)
 {
 	size_t i = 0;
@@ -166,6 +166,8 @@ struct str task_key(struct arena *a, struct str id)
 		p[space + i] = id.p[i] >= 'A' && id.p[i] <= 'Z' ? (char)(id.p[i] + 32) : id.p[i];
 	return str_n(p, space + id.n);
 }
+
+/* --- field ------------------------------------------------------------------------------------ */
 
 #define FIND FIELD_FIND
 #define LIMIT_NONE 0

@@ -7,7 +7,8 @@
 
 #include "base/arena.h"
 
-/* Records contain these numbers, so a number never changes. test/unit/core_numbers.c pins all stored numbers. */
+/* Records contain these numbers, so a number never changes. test/unit/core_numbers.c pins all
+ * stored numbers. */
 enum status {
 	BACKLOG = 1,
 	READY = 2,
@@ -22,7 +23,8 @@ enum status {
 };
 
 #define STATUS_BIT(s) (1u << (s))
-/* Still somebody's business: a Failed task waits for a person until it is archived. */
+/* Statuses that still need attention. A Failed task is open, because a person must decide about
+ * it. */
 #define STATUS_OPEN (STATUS_ALL & ~(STATUS_BIT(DONE) | STATUS_BIT(CANCELED)))
 #define STATUS_ENDED (STATUS_BIT(DONE) | STATUS_BIT(FAILED) | STATUS_BIT(CANCELED))
 #define STATUS_ALL (STATUS_BIT(STATUS_END) - STATUS_BIT(BACKLOG))
@@ -42,16 +44,17 @@ enum class_rank { EXPEDITE = 1, FIXED_DATE = 2, STANDARD = 3, INTANGIBLE = 4, CL
 #define DEPENDS_MAX 1000
 /* Limit of values in `extra`: parsed JSON can need a hundred times the memory of its text. */
 #define EXTRA_VALUES_MAX 10000
-/* Limit of lists and objects inside each other in `extra`, itself included: JSON parsers have limits of their own. */
+/* Limit of nested lists and objects in `extra`, itself included, because JSON parsers limit the
+ * depth, too. */
 #define EXTRA_LEVELS_MAX 64
-/* Every JSON parser represents integers up to this one exactly. */
+/* Every JSON parser represents integers up to this limit exactly. */
 #define EXACT_MAX (INT64_C(1) << 53)
 /* The counters of an imported task must stay this far below EXACT_MAX, so that they can grow. */
 #define EXACT_ROOM (INT64_C(1) << 20)
 /* The decoder rejects a record with more entries before it allocates memory for them. */
 #define LIST_UNPACK_MAX 20000
 
-/* Does the holder's process still run? A reader on the same host can find out. */
+/* Is the holder's process still running? A reader on the same host can find out. */
 enum lock_life { LIFE_NOT_CHECKED = 0, LIFE_UNKNOWN = 1, LIFE_ALIVE = 2, LIFE_DEAD = 3 };
 
 struct lock {
@@ -62,7 +65,7 @@ struct lock {
 	int64_t foreign; /* written by another program: live without a token */
 	int64_t pid, pid_start;
 	struct str boot_id;
-	struct str user, operation; /* of a lock of the whole queue */
+	struct str user, operation; /* only for a queue lock */
 	struct str mode; /* how it was taken: cli, interactive or server; empty: unknown */
 	int64_t life;    /* enum lock_life; readers set it; never stored */
 };
@@ -72,11 +75,11 @@ struct last {
 	struct str token, next;
 };
 
-/* An operator's action and its reason: a change over a holder's lock, or the pause of the queue. */
+/* An operator's action and its reason: a change over a holder's lock, or a pause of the queue. */
 struct notice {
 	struct str by, reason;
-	struct strs fields; /* of a change: which fields, since the lock was taken */
-	struct str token;   /* of a change: SHA-256 of the token of that lock */
+	struct strs fields; /* for a change: the fields changed since the lock was taken */
+	struct str token;   /* for a change: SHA-256 of that lock's token */
 	int64_t at;
 };
 
@@ -89,8 +92,8 @@ struct task {
 	int64_t due, not_before, next_check;
 	int64_t open_deps, canceled_deps,
 		open_subs;      /* stored, so that a claim need not count them */
-	struct str assignee;    /* the plan: the agent that shall do it */
-	struct str last_holder; /* the holder of the latest lock, also when that lock is gone */
+	struct str assignee;    /* the agent that is planned to do it */
+	struct str last_holder; /* the latest lock's holder, even after that lock was cleared */
 	struct str run, blocker_reason, unblock_action, summary;
 	int64_t attempts, abandoned, fence, version;
 	int64_t created_at, updated_at, started_at, first_started_at, done_at, archived_at;
@@ -103,8 +106,8 @@ struct task {
 };
 
 const char *status_name(int64_t s);
-/* Ignores case; words may be joined, or separated by ' ', '-' or '_'. Knows the names of other programs, such as
- * TODO. 0: not a status. */
+/* Ignores case; words may be joined, or separated by ' ', '-' or '_'. Knows the names of other
+ * programs, such as TODO. 0: not a status. */
 enum status status_parse(struct str text);
 const char *class_name(int64_t rank);
 enum class_rank class_parse(struct str text);       /* 0: not a class */

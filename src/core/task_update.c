@@ -67,7 +67,7 @@ static void update_labels(struct task *t, const struct request *r, struct arena 
 	t->labels = list;
 }
 
-/* The text as a paragraph of its own at the end of `old`. */
+/* Appends the text to `old` as a separate paragraph. */
 static struct str with_paragraph(struct str old, struct str text, struct arena *a)
 {
 	while (str_ends(old, STR("\n")))
@@ -100,7 +100,7 @@ void update_fields(struct task *t, const struct request *r, int64_t now, struct 
 	update_labels(t, r, a);
 }
 
-/* The statuses that `update --status` may start from to get to `target`. */
+/* The statuses from which `update --status` may move a task to `target`. */
 static unsigned update_from(int64_t target)
 {
 	if (target == BACKLOG)
@@ -129,7 +129,8 @@ static bool status_allowed(const struct task *t, struct call *c)
 	return false;
 }
 
-/* In Progress → Ready is for a task that its lost lock left behind. A holder releases it. */
+/* An update may move a task from In Progress to Ready only if its lock was lost. A holder
+ * releases its task instead. */
 static bool is_left(const struct task *t, struct call *c)
 {
 	if (!HAS(c->rq, status) || t->status != IN_PROGRESS || !lease_live(&t->lock, c->now))
@@ -144,7 +145,7 @@ static bool is_left(const struct task *t, struct call *c)
 	return false;
 }
 
-/* The names, as a task shows them, of the fields that the request sets. */
+/* The fields that the request sets, by the names that a task shows. */
 static struct strs task_update_named(const struct request *r, struct arena *a)
 {
 	static const struct {

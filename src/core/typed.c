@@ -20,15 +20,15 @@ static const char *const names[TYPED_END] = {
 #define M TYPED_BIT(TYPED_MAINTENANCE)
 #define S TYPED_BIT(TYPED_SYNC)
 
-/* The locks that refuse a single change of this kind. */
+/* The queue locks that refuse a single change of this kind. */
 static const unsigned step_barred_by[TYPED_END] = {
 	[TYPED_WRITE] = W | M,  [TYPED_BATCH] = W | B | M,
 	[TYPED_CONFIG] = C | M, [TYPED_MAINTENANCE] = W | B | C | M,
 	[TYPED_SYNC] = W | M,
 };
 
-/* The locks that refuse the acquisition of a lock of this kind. @batch also refuses @write, because @write would
- * refuse the steps of the batch. */
+/* The locks that refuse the acquisition of a lock of this kind. @batch also refuses @write,
+ * because @write would refuse the steps of the batch. */
 static const unsigned lock_barred_by[TYPED_END] = {
 	[TYPED_WRITE] = W | B | M,           [TYPED_BATCH] = W | B | M, [TYPED_CONFIG] = C | M,
 	[TYPED_MAINTENANCE] = W | B | C | M, [TYPED_SYNC] = S | M,
@@ -169,7 +169,7 @@ static void typed_renew(struct task *t, struct call *c)
 	c->changed = c->granted = true;
 }
 
-/* Nothing is kept for the last holder, unlike with the lock of a task. */
+/* Unlike a task, a queue lock is not reserved for its last holder. */
 static void typed_clear(struct task *t, struct call *c, const char *event, struct str text)
 {
 	lease_clear(t, c->now);

@@ -20,7 +20,7 @@ enum typed {
 	TYPED_END
 };
 
-/* Stored numbers contain these bits. Bit 5 is that of the pause. */
+/* Stored numbers contain these bits. Bit 5 belongs to the pause. */
 #define TYPED_BIT(kind) (1u << ((kind) == TYPED_SYNC ? 6 : (int)(kind)))
 #define EMERGENCY_ID STR("@emergency")
 #define PAUSE_ID STR("@pause")
@@ -34,8 +34,8 @@ bool typed_is(const struct request *rq);
 /* Checks the "@…" id of this call. Returns NULL or the fault. */
 const char *typed_fault(const struct request *rq);
 
-/* The kinds of locks that refuse the request while others hold them: a set of TYPED_BIT. No lock refuses reads and
- * heartbeats. */
+/* The queue locks that refuse the request while other callers hold them: a set of TYPED_BIT. No
+ * queue lock refuses reads and heartbeats. */
 unsigned typed_bars(const struct request *rq, const struct policy *p);
 /* Does the request change the queue, so that an emergency refuses it? */
 bool typed_changes(const struct request *rq);
@@ -44,15 +44,15 @@ bool typed_changes(const struct request *rq);
 void typed_apply(struct task *t, struct call *c);
 /* "@maintenance is held by alice (import, user bob on h, pid 7) since …, for at most another …" */
 struct str typed_holder(const struct task *t, int64_t now, struct arena *a);
-/* While it is on, nobody gets a new lock of a task. */
+/* Pauses the queue or resumes it. While the queue is paused, no agent can acquire a task's lock. */
 void pause_apply(struct task *t, struct call *c);
 /* "bob paused it at …: reason" */
 struct str pause_text(const struct task *t, struct arena *a);
-/* Can the pause concern the request? */
+/* Can a pause refuse the request? */
 bool pause_concerns(const struct request *rq);
 /* Declares or ends the emergency. During an emergency the queue refuses changes. */
 void emergency_apply(struct task *t, struct call *c);
-/* The refusal of a change during an emergency. */
+/* Refuses a change during an emergency. */
 void emergency_refuse(const struct task *t, struct call *c);
 
 #endif

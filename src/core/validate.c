@@ -62,7 +62,7 @@ static const char *name_fault(const struct task *t, struct str key, struct arena
 	bool same;
 
 	if (!key.n && bad_handle_is(t->id))
-		return NULL; /* the answer to the removal of that record */
+		return NULL; /* in the answer to the removal of a damaged record */
 	if (fault || !key.n)
 		return fault;
 	if (is_queue_lock(t->id))
@@ -150,7 +150,7 @@ static const char *field_fault(const struct field *f, const struct task *t, stru
 		       : arena_printf(a, "its %s is out of range", f->name).p;
 }
 
-/* Is it the same text or list in memory? Nothing changes one in place. */
+/* Do both tasks share this text or list in memory? Texts and lists never change in place. */
 static bool is_same_text(const struct field *f, const struct task *t, const struct task *old)
 {
 	bool text = f->kind == FIELD_STR || f->kind == FIELD_JSON || f->kind == FIELD_LIST;

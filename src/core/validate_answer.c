@@ -9,7 +9,7 @@
 #include "core/typed.h"
 #include "core/validate.h"
 
-/* A message can quote a text and a reason, and adds words of its own. */
+/* A message can quote a text and a reason, with pawl's own words around them. */
 #define SAID_MAX (2 * (TEXT_MAX + 4096))
 
 /* --- values ---------------------------------------------------------------------------------------- */
@@ -236,7 +236,7 @@ static bool is_emergency(enum op op)
 	return op == OP_EMERGENCY || op == OP_EMERGENCY_ON || op == OP_EMERGENCY_OFF;
 }
 
-/* Callers use the task of a success without a further test. */
+/* Callers use a successful answer's task without checking that it is there. */
 static bool needs_task(const struct request *rq)
 {
 	return op_flags(rq->op) & OP_TASK || is_emergency(rq->op) || rq->op == OP_CREATE ||
@@ -255,7 +255,7 @@ static bool has_all(const struct request *rq, const struct answer *ans)
 	       (ans->text.n || kind_of(rq) != ANSWER_ID);
 }
 
-/* The task that the caller asked for, and no other one. */
+/* Is it the task that the caller asked for? */
 static bool is_asked_for(const struct request *rq, struct str id)
 {
 	if (is_emergency(rq->op))
@@ -281,7 +281,8 @@ static bool ids_good(const struct request *rq, const struct answer *ans)
 	       (!ans->next || id_good(ans->next->id));
 }
 
-/* The token is the caller's own, or none. Another one would be saved and shown as if it were the caller's. */
+/* A token in the answer must be the caller's own. Any other token would be saved and shown as if
+ * it were the caller's. */
 static bool token_good(const struct request *rq, const struct grant *g)
 {
 	return !g || !g->token.n || str_eq(g->token, rq->new_token);
@@ -291,7 +292,7 @@ static bool code_good(const struct request *rq, const struct answer *ans)
 {
 	if (ans->code == NO_TASKS)
 		return rq->op == OP_TAKE || rq->op == OP_NEXT;
-	return ans->code != LOCK_FREE; /* only commands say so */
+	return ans->code != LOCK_FREE; /* only commands return LOCK_FREE; the queue does not */
 }
 
 const char *reply_fault(const struct request *rq, const struct answer *ans, struct arena *a)
