@@ -229,7 +229,7 @@ static void notices_json(json_t *o, const struct answer *ans, struct arena *a)
 	}
 }
 
-/* In the object that has the task. */
+/* Adds the notice to `o`, the object that contains the task. */
 static void came_back_json(json_t *o, const struct notice *n, struct arena *a)
 {
 	json_t *v = json_object();
@@ -326,6 +326,10 @@ json_t *answer_json(const struct answer *ans, struct arena *a)
 	return o;
 }
 
+/* --- answer pack ------------------------------------------------------------------------------ */
+
+/* To send one more member, add a row with a new tag. Older versions skip the tag. */
+
 #define ROW(tag, kind, when, type, member, ...)                                           \
 	{                                                                                 \
 		tag, SHAPE_##kind, SHAPE_##when, .offset = offsetof(struct type, member), \
@@ -342,7 +346,7 @@ static const struct shape_member grant_members[] = {
 };
 static const struct shape grant_shape = SHAPE_OF(grant_members, grant);
 
-#define NOTICE_FIELDS_MAX 256 /* a task has fewer: the bytes of a server may say anything */
+#define NOTICE_FIELDS_MAX 256 /* a task has fewer, but a server's bytes are not trusted */
 #define N(tag, kind, member, ...) ROW(tag, kind, ALWAYS, notice, member, ##__VA_ARGS__)
 
 static const struct shape_member notice_members[] = {
@@ -440,7 +444,7 @@ static const struct shape_member members[] = {
 	ARRAY(17, ARRAY, events, n_events, event_shape),
 	ARRAY(18, ARRAY, candidates, n_candidates, candidate_shape),
 	A(19, ROW, ALWAYS, counts[BACKLOG], STATUSES),
-	/* from here on: only in answers for another machine, and only if set */
+	/* The members below are only in answers for another machine, and only if set. */
 	A(28, STR, SOME, fault),
 	ARRAY(29, BESIDE, standing, n_tasks, standing_shape),
 	ONE(30, related, related_shape),

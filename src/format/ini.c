@@ -14,8 +14,9 @@ struct reading {
 	void *ctx;
 };
 
-/* Replaces fgets() for inih. inih would read the rest of a long line as another line, and an indented line as a
- * continuation of the value before it. This function passes on neither. */
+/* Replaces fgets() for inih. inih would read the rest of a long line as another line, and an
+ * indented line as part of the value before it. So this function drops long lines and removes
+ * indentation. */
 static char *next_line(char *out, int room, void *stream)
 {
 	struct reading *r = stream;
@@ -59,6 +60,8 @@ int ini_file_each(struct str text, ini_line_fn *fn, void *ctx)
 		return r.too_long;
 	return bad > 0 ? bad : 0;
 }
+
+/* --- ini edit --------------------------------------------------------------------------------- */
 
 struct looking {
 	struct str name, value; /* value: the last value found */
@@ -113,7 +116,8 @@ static void add_changed(struct buf *b, struct str line, struct str value)
 	buf_addc(b, '\n');
 }
 
-/* A new line goes before the first section: below a section's header its name would mean another setting. */
+/* A new line goes before the first section, because below a section header its name would mean
+ * another setting. */
 static int insert_before(struct str text)
 {
 	int line = 0, comments = 0;

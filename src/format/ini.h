@@ -19,6 +19,12 @@ typedef void ini_line_fn(void *ctx, int line, struct str name, struct str value)
  * neither sets a name nor is a section or a comment. */
 int ini_file_each(struct str text, ini_line_fn *fn, void *ctx);
 
+/* --- ini edit --------------------------------------------------------------------------------- */
+
+/*
+ * ini_edit: changes one setting in the text of a file, and keeps its order, comments and sections.
+ */
+
 /* *out is the new text; value NULL: removes the setting. false if ini_file_each() would not read `value` back. */
 bool ini_edit(struct buf *out, struct str text, struct str name, const struct str *value,
 	      struct arena *a);

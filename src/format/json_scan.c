@@ -44,7 +44,8 @@ static void blank_out(char *map, char *strict, size_t from, size_t to, char note
 			strict[i] = ' ';
 }
 
-/* Some clients end a line at a carriage return and others do not: they would disagree on the end of this comment. */
+/* Some programs end a line at a carriage return and others do not, so they would disagree on where
+ * this comment ends. */
 static bool json_scan_ambiguous(struct str t, size_t from, size_t to)
 {
 	return t.p[from + 1] == '/' && memchr(t.p + from, '\r', to - from);

@@ -31,7 +31,7 @@ static size_t count_keys(const struct json_place *at)
 	return n;
 }
 
-/* The items on the way to a place. */
+/* The items along the keys of a place. */
 struct json_path {
 	struct json_item item[JSON_PLACE_KEYS + 1];
 	size_t n;         /* how many of its keys exist */
@@ -52,7 +52,7 @@ static struct json_path find_json_path(const struct json_doc *d, const struct js
 	return w;
 }
 
-/* The result counts only if it is valid again, whatever the file looked like. */
+/* Returns the new text only if it is valid JSON. */
 static enum text_change json_text_finish(struct buf *b, struct str *out, struct arena *a)
 {
 	struct str text = arena_str(a, buf_str(b));
@@ -313,7 +313,7 @@ enum text_change json_text_add(struct str t, const struct json_place *at, const 
 
 /* --- finding and replacing ----------------------------------------------------------------------- */
 
-/* Adds the item of `value` to the way. */
+/* Finds the path to `value`, and appends its array element if the place is an element. */
 static enum text_change find_entry(const struct json_doc *d, const struct json_place *at,
 				   const json_t *value, struct json_path *w)
 {
@@ -407,7 +407,7 @@ static enum text_change json_text_cut(const struct json_doc *d, const struct jso
 		comma = i->first ? NONE : json_skip(d, i->before);
 	if (comma == rest)
 		rest++;
-	/* the text behind must not get into a comment */
+	/* keep the newline: without it, the text after the item would join the comment */
 	if (from && d->map[from - 1] == JSON_LINE_NOTE && !strchr("\r\n", t.p[rest]))
 		from = i->from;
 	for (size_t k = 0; k < t.n; k++)
@@ -446,6 +446,8 @@ enum text_change json_text_remove(struct str t, const struct json_place *at, con
 	arena_free(&views);
 	return r;
 }
+
+/* --- json write ------------------------------------------------------------------------------- */
 
 static void write_escape(struct buf *out, char c)
 {

@@ -115,7 +115,7 @@ void task_md_write(const struct task *t, const struct event *comments, size_t n,
 	buf_addc(out, '\n');
 }
 
-/* In the order of the form. */
+/* The fields that people may edit, in the order in which the form shows them. */
 static const char *const editable[] = { "title",     "status", "class",      "priority", "labels",
 #define PLAIN(tag, part, name, limit, argument, help) #name,
 #include "core/task.def"
@@ -161,7 +161,8 @@ static struct str take_line(struct str *rest)
 	return line;
 }
 
-/* *front: the text between the two lines of dashes; *rest: the text after them. false: there are no such lines. */
+/* *front: the text between the two lines of dashes; *rest: the text after them. false: the lines of
+ * dashes are missing. */
 static bool take_front(struct str *rest, struct str *front)
 {
 	struct str all = *rest;
@@ -383,6 +384,8 @@ int task_md_keys(struct str text, yaml_key_fn *fn, void *ctx, struct yaml_fault 
 		fault->line++;
 	return r;
 }
+
+/* --- section ---------------------------------------------------------------------------------- */
 
 /* The position of `mark` at the beginning of a line; t.n: not found. */
 static size_t find_line(struct str t, size_t at, const char *mark)

@@ -13,8 +13,8 @@
 /* whole: with the hidden fields as well (locks, token hashes, counts). */
 void task_md_write(const struct task *t, const struct event *comments, size_t n, bool whole,
 		   struct buf *out, struct arena *a);
-/* The same for a person who edits the task: only the fields that people may change, by pawl's own names, and the
- * version. head: comments for the person; each line begins with '#'. */
+/* Writes the form for a person who edits the task: only the fields that people may change, by
+ * pawl's own names, and the version. head: comments for the person; each line begins with '#'. */
 void task_md_form(const struct task *t, struct str head, struct buf *out, struct arena *a);
 /* Does task_md_form() write the key, or could it? */
 bool task_md_editable(struct str key);

@@ -65,7 +65,7 @@ static bool cut_marker(struct str *s)
 	return true;
 }
 
-/* "* * *" is a line across the page. */
+/* A rule such as "* * *" begins with a list marker but is not an item. */
 static bool is_rule(struct str s)
 {
 	size_t marks = 0;
@@ -137,7 +137,7 @@ static int add_item(struct reading *r, size_t column, struct str title)
 	return 0;
 }
 
-/* A line of the description, without the indentation that all of it has. */
+/* Adds a line to the description, without the first line's indentation. */
 static void add_text(struct reading *r, struct str line, size_t column)
 {
 	if (!r->about.n)

@@ -11,12 +11,12 @@
 
 #define DIGITS 6 /* of one sum */
 
-/* The order is that of the sums in extra.imported: add new fields at the end. */
+/* extra.imported has its sums in this order, so new fields go at the end. */
 static const char *const merged[] = { "status",  "title",    "description", "acceptance",
 				      "class",   "priority", "type",        "effort",
 				      "labels",  "due",      "parent",      "not_before",
 				      "depends", "assignee" };
-/* These follow the status. */
+/* An import takes these fields together with the status. */
 static const char *const with_status[] = { "status",     "blocker_reason", "unblock_action",
 					   "next_check", "summary",        "started_at",
 					   "done_at" };
@@ -92,7 +92,7 @@ static void take_changes(struct task *out, const struct task *theirs, struct str
 			copy_field(out, theirs, merged[i]);
 }
 
-/* Our keys stay, unless the other program has them as well. */
+/* Keeps our keys. Where both have a key, the other program's value replaces ours. */
 static struct str both_extras(json_t *ours, json_t *theirs, struct arena *a)
 {
 	struct str out;

@@ -11,7 +11,8 @@
 
 /* --- out ------------------------------------------------------------------------------------------- */
 
-/* Pointers and enums of any type: memcpy() may read and write them, an lvalue of another type may not. */
+/* memcpy() may read pointers and enums of any type. An lvalue of another type would break the
+ * aliasing rules. */
 static void *pointer_at(const void *p)
 {
 	void *v;
@@ -116,7 +117,8 @@ void shape_pack(const struct shape *s, unsigned parts, const void *from, struct 
 
 /* --- in -------------------------------------------------------------------------------------------- */
 
-/* A small task is about 40 times larger in memory. Two bytes that stand for an empty one are not from pawl. */
+/* A small task takes about 40 times as much memory as its bytes. pawl never packs an empty struct
+ * in two bytes, so bytes that would grow more than this are refused. */
 #define GROWTH_MAX 48
 #define GROWTH_FREE (64u << 10)
 #define MEMORY_MAX (1u << 30)
@@ -154,7 +156,7 @@ static inline const struct shape_member *shape_find(const struct shape *s, uint8
 	return s->by_tag[tag] ? &s->members[*at] : NULL;
 }
 
-/* This field and those with the same tag that follow. */
+/* Counts this field and the fields with the same tag that follow. */
 static size_t count_tag(struct unpack u, uint8_t tag)
 {
 	struct str value;
@@ -189,7 +191,7 @@ static int read_enum(const struct shape_member *m, struct str value, void *p)
 	return 0;
 }
 
-/* The first field of a list makes room for all of them, behind those that the list has. */
+/* The first field of a list makes room for all of its fields, after the items that the list has. */
 static int read_item(struct reading *r, const struct shape_member *m, struct str value,
 		     struct strs *list)
 {
@@ -215,7 +217,7 @@ static int read_row(struct reading *r, const struct shape_member *m, struct str 
 	return i < m->end ? unpack_int(value, &row[i]) : -EBADMSG;
 }
 
-/* One of an array; the first one makes room for all. */
+/* Reads one struct. The first struct of an array makes room for all. */
 static int read_struct(struct reading *r, const struct shape_member *m, struct str value, void *p)
 {
 	uint32_t i = r->seen[r->at];
@@ -276,7 +278,7 @@ static void shape_give(const struct shape *s, size_t at, char *to)
 		*(uint64_t *)(to + s->given) |= UINT64_C(1) << (at - s->plain);
 }
 
-/* A list is given, but empty. */
+/* Marks the list with the tag `value` as given, although it has no items. */
 static int read_empty(const struct shape *s, struct str value, char *to)
 {
 	size_t at = 0;
@@ -294,7 +296,8 @@ static bool shape_repeats(const struct shape_member *m)
 	return m->kind == SHAPE_LIST || m->kind == SHAPE_ROW || m->kind >= SHAPE_ARRAY;
 }
 
-/* Every needed member is there. An array beside another one has as many members, or none. */
+/* Checks that every needed member is present. A SHAPE_BESIDE array must be empty or as long as the
+ * array beside it. */
 static int read_end(const struct reading *r, const char *to)
 {
 	for (size_t i = 0; i < r->shape->plain; i++) {
@@ -338,6 +341,8 @@ int shape_unpack(const struct shape *s, unsigned parts, struct str bytes, void *
 	}
 	return rc < 0 ? rc : read_end(&r, to);
 }
+
+/* --- pack ------------------------------------------------------------------------------------- */
 
 static size_t put_varint(uint8_t *p, uint64_t v)
 {
@@ -426,6 +431,8 @@ int unpack_int(struct str value, int64_t *out)
 	*out = (int64_t)(v >> 1) ^ -(int64_t)(v & 1);
 	return 0;
 }
+
+/* --- bytes ------------------------------------------------------------------------------------ */
 
 json_t *bytes_json(struct str s)
 {

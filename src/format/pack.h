@@ -26,8 +26,25 @@ int unpack_next(struct unpack *u, uint8_t *tag, struct str *value);
 /* The integer in a field's value; -EBADMSG if the value is not an integer. */
 int unpack_int(struct str value, int64_t *out);
 
+/* --- bytes ------------------------------------------------------------------------------------ */
+
+/*
+ * bytes: any bytes as JSON, and back. A string, or {"hex": …} for bytes that are not valid text, so
+ * no byte is lost.
+ */
+
 json_t *bytes_json(struct str s);
 bool bytes_parse(const json_t *v, struct str *out, struct arena *a);
+
+/* --- shape ------------------------------------------------------------------------------------ */
+
+/*
+ * shape: the description of a struct, by which one engine packs and unpacks it (format/pack.h). Each member has a tag,
+ * a kind and an offset, and the order of the members is the order of the packed fields. To add a member is to add a row.
+ *
+ * Unpacking trusts nothing: it checks every length and number, refuses a tag that repeats without being a list, and
+ * refuses bytes that would need far more memory than pawl's own do.
+ */
 
 enum shape_kind {
 	SHAPE_STR,
@@ -44,9 +61,10 @@ enum shape_kind {
 	SHAPE_BESIDE /* an array beside another one, whose length it shares; NULL: there is none */
 };
 
-/* Packed only with a value; always; always, and bytes without it are refused; if its bit is set, even without a value. */
+/* When a member is packed. SOME: only if it has a value. ALWAYS: even without one. NEEDED: always,
+ * and bytes without it are refused. GIVEN: if its bit is set, even without a value. */
 enum shape_when { SHAPE_SOME, SHAPE_ALWAYS, SHAPE_NEEDED, SHAPE_GIVEN };
-/* An empty list has no fields. If it is given, its tag stands under this one. */
+/* An empty list has no fields. If it is given, a field with this tag contains the list's tag. */
 #define SHAPE_EMPTY 254
 
 struct shape_member {

@@ -125,7 +125,8 @@ static bool is_id(const struct field *f)
 	       f->offset == offsetof(struct task, depends);
 }
 
-/* The value as a text; YAML may have read a word as a number or a boolean. Returns a new reference. */
+/* Converts the value to a text, because YAML may have read a word as a number or a boolean. Returns
+ * a new reference. */
 static json_t *plain_worded(const struct field *f, const json_t *v)
 {
 	char *text;

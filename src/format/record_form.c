@@ -142,6 +142,8 @@ int task_fields_parse(const json_t *o, struct task *out, struct arena *a)
 	return r;
 }
 
+/* --- event ------------------------------------------------------------------------------------ */
+
 /* The parts of an event, and when a member is packed. */
 #define STORED 1u
 #define PLACE 2u
@@ -189,12 +191,14 @@ json_t *event_json(const struct event *e, struct arena *a)
 	return o;
 }
 
-/* In the order of their display. */
+/* --- changes ---------------------------------------------------------------------------------- */
+
+/* The fields whose old and new values the log keeps, in display order. */
 static const char *const fields[] = { "title",  "class", "priority",
 #define PLAIN(tag, part, name, limit, argument, help) #name,
 #include "core/task.def"
 				      "labels", "due",   "not_before", "parent", "assignee", NULL };
-/* Too long for the log: only their names are kept. */
+/* These are too long for the log, so it keeps only their names. */
 static const char *const texts[] = { "description", "acceptance", "extra", NULL };
 
 /* --- making ------------------------------------------------------------------------------------- */

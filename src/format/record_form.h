@@ -22,11 +22,24 @@ int task_fields_parse(const json_t *o, struct task *out, struct arena *a);
 json_t *field_json(const struct field *f, const struct task *t);
 int field_parse(const struct field *f, const json_t *v, struct task *out, struct arena *a);
 
+/* --- event ------------------------------------------------------------------------------------ */
+
+/*
+ * event: encodes an entry of the event log as bytes and as JSON.
+ */
+
 void event_pack(const struct event *e, struct buf *out);
 int event_unpack(struct str bytes, struct event *out);
 /* With the event's place in the log (cursor, at), which a store keeps beside the bytes. */
 extern const struct shape event_shape;
 json_t *event_json(const struct event *e, struct arena *a);
+
+/* --- changes ---------------------------------------------------------------------------------- */
+
+/*
+ * changes: the fields that an update changed, with their old and new values, as an entry of the event log keeps them: a
+ * JSON object such as {"priority":{"from":2,"to":3},"description":{}}. Long texts are named without their values.
+ */
 
 /* Empty: no field that a user sets has changed. */
 struct str changes_of(const struct task *old, const struct task *now, struct arena *a);
@@ -34,6 +47,10 @@ struct str changes_of(const struct task *old, const struct task *now, struct are
 json_t *changes_json(struct str changes);
 /* For people: priority 2 → 3, labels +ui, description changed. Empty if the text is not a JSON object. */
 struct str changes_text(struct str changes, struct arena *a);
+
+/* --- text change ------------------------------------------------------------------------------ */
+
+/* The result of a change in the text of a file. */
 
 enum text_change {
 	TEXT_CHANGED, /* there is a new text */

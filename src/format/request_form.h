@@ -12,7 +12,7 @@
 
 void request_pack(const struct request *r, struct buf *out);
 int request_unpack(struct str bytes, struct request *out, struct arena *a); /* -EBADMSG */
-/* The rules of a queue, by tag: other versions of pawl may know more or fewer of them. */
+/* A queue's rules, by tag, because other versions of pawl may have more or fewer of them. */
 extern const struct shape policy_shape;
 /* Could a queue have these rules? Larger numbers could overflow when the current time is added. */
 bool policy_sane(const struct policy *p);

@@ -15,7 +15,7 @@
 #define KIND_LIST SHAPE_LIST, SHAPE_SOME
 #define KIND_STATUS SHAPE_RANK, SHAPE_SOME
 #define KIND_CLASS SHAPE_RANK, SHAPE_SOME
-/* Other code relies on a status and a class that exist. */
+/* Unpacking refuses values from END on: other code relies on a valid status and class. */
 #define END_STR 0
 #define END_JSON 0
 #define END_INT 0
