@@ -14,8 +14,8 @@ struct http_place {
 
 /* Reads "HOST:PORT", "[V6]:PORT" and, if `port` >= 0 is the default, the same without ":PORT". */
 bool http_place_parse(struct str text, int port, struct http_place *out);
-/* The address of the client that the proxy in front of the server names: the last hop of the last X-Forwarded-For. nginx and
- * Caddy extend the client's header, HAProxy adds one behind it; every earlier hop may be a lie of the client. Empty: the last
+/* The client's address as the proxy in front of the server reports it: the last hop of the last X-Forwarded-For. nginx and
+ * Caddy extend the client's header, and HAProxy adds one after it; the client can forge every earlier hop. Empty: the last
  * hop is not an address. */
 struct str http_forwarded_for(struct http_headers headers);
 

@@ -16,16 +16,16 @@
 
 #define ROOM 8 /* connections to close when descriptors have run out */
 
-/* The unauthenticated connections of one address. It exists as long as it has any. */
+/* The unauthenticated connections from one address. It is freed with the last of them. */
 struct source {
 	struct http_party
-		party; /* first: a party of an unauthenticated connection is one of these */
+		party; /* first member: source_free() casts an unauthenticated connection's party */
 	struct source *next;
 	unsigned char address[16];
 	size_t length;
 };
 
-/* One user of IPv6 has a whole network of 64 bits. */
+/* An IPv6 user usually has a whole /64 network, so only the first 64 bits identify the user. */
 static size_t address_length(const unsigned char *address)
 {
 	return IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)address) ? 16 : 8;
@@ -92,11 +92,11 @@ void admit_leave(struct conn *c)
 	c->party = NULL;
 }
 
-/* What the peer loses if the connection closes. */
+/* The peer's loss if we close the connection. */
 enum loss {
-	LOSS_NONE, /* it opens another one */
-	LOSS_WAIT, /* it waits or listens again: the handler learns that it is gone, and gives it nothing */
-	LOSS_ANSWER, /* it has to repeat its call: it sends it, waits for the answer, or reads it */
+	LOSS_NONE, /* nothing: it opens another connection */
+	LOSS_WAIT, /* a wait, which it can repeat: the handler learns that the peer is gone, and grants it nothing */
+	LOSS_ANSWER, /* a call, which it must repeat: it is sending the call, or waiting for or reading the answer */
 };
 
 static enum loss loss_of(const struct conn *c)
@@ -115,8 +115,8 @@ static bool is_better_victim(const struct conn *c, const struct conn *best)
 	return loss_of(c) <= loss_of(best);
 }
 
-/* The connection of the largest party that loses least, the oldest of these. The list begins with the newest one. `only`:
- * of this party; NULL: of all. Connections that would lose more than `most` are left out. */
+/* In the largest party, the connection whose peer loses least; of several, the oldest (the list begins with the newest).
+ * `only`: search this party; NULL: all. Skips connections whose peer would lose more than `most`. */
 static struct conn *http_admit_victim(struct conn *list, const struct http_party *only,
 				      enum loss most)
 {
@@ -129,7 +129,8 @@ static struct conn *http_admit_victim(struct conn *list, const struct http_party
 	return best;
 }
 
-/* The connection that a new one of the caller replaces. NULL: the caller has as many as anybody, and all of them are busy. */
+/* The connection that the caller's new one replaces. NULL: no other party is so large that it has to give way, and all of
+ * the caller's connections are busy. */
 static struct conn *victim_for(const struct http_server *s, const struct http_party *caller)
 {
 	struct conn *c = http_admit_victim(s->authenticated, NULL, LOSS_ANSWER);

@@ -18,7 +18,7 @@
 #define ANSWER_MAX (64u << 20)
 #define HEAD_MAX (64u << 10)
 #define PROOF_MAX 4096
-#define INTERIM_MAX 8 /* answers 1xx before the one that counts */
+#define INTERIM_MAX 8 /* 1xx answers before the final one */
 
 struct http_client {
 	enum { BY_UNIX, BY_HTTP, BY_HTTPS } kind;
@@ -27,14 +27,14 @@ struct http_client {
 	char origin[320], host[300];
 	struct http_client_options options;
 	char *ca_file, *session_file;
-	char *token_hash; /* that the server must know; NULL: there is no token */
+	char *token_hash; /* the server must prove that it knows this; NULL: there is no token */
 	bool insecure;    /* the server need not prove anything */
 	struct wire wire;
 	struct parse parse;
 	char in[16 << 10];
 	size_t at, n; /* unread bytes of `in` */
 	bool feeding;
-	struct buf text; /* of a feed, not yet handed out */
+	struct buf text; /* a feed's text that was not handed out yet */
 	size_t text_at;
 };
 
@@ -162,7 +162,7 @@ static enum http_fate http_client_lose(struct call *k, ssize_t result, const cha
 		why = "the server did not answer in time";
 	if (out->stopped)
 		why = "the call was stopped";
-	if (why && !out->why[0]) /* else the connection has given the reason */
+	if (why && !out->why[0]) /* otherwise connecting has set the reason */
 		snprintf(out->why, sizeof(out->why), "%s", why);
 	return out->fate;
 }
@@ -250,7 +250,7 @@ static ssize_t send_all(struct call *k, struct str text)
 	return 0;
 }
 
-/* Reads once, if there are no unread bytes. > 0, or 0 at the end, or a result. */
+/* Reads once, if there are no unread bytes. > 0: there are bytes; 0: the end; < 0: a WIRE_ result. */
 static ssize_t http_client_fill(struct http_client *c, int64_t deadline)
 {
 	ssize_t n;
@@ -263,7 +263,7 @@ static ssize_t http_client_fill(struct http_client *c, int64_t deadline)
 	return n;
 }
 
-/* Parses until the headers (`state` BODY) or the whole answer (DONE) are there. */
+/* Parses until the headers (`state` PARSE_BODY) or the whole answer (PARSE_DONE) have arrived. */
 static ssize_t parse_until(struct http_client *c, enum parse_state state, int64_t deadline)
 {
 	while (c->parse.state < state) {
@@ -278,7 +278,7 @@ static ssize_t parse_until(struct http_client *c, enum parse_state state, int64_
 	return 0;
 }
 
-/* Reads the headers of the answer that counts. */
+/* Reads the headers of the final answer; skips 1xx answers. */
 static ssize_t read_head(struct call *k)
 {
 	for (int i = 0; i < INTERIM_MAX; i++) {
@@ -313,7 +313,7 @@ static void copy_headers(struct call *k, struct arena *a)
 	k->out->status = k->c->parse.status;
 }
 
-/* ---- the proof of the server */
+/* ---- the server's proof */
 
 static ssize_t not_proven(struct call *k, const char *why)
 {
@@ -322,7 +322,7 @@ static ssize_t not_proven(struct call *k, const char *why)
 	return WIRE_FAILED;
 }
 
-/* The server on a Unix socket runs as this user, or root has opened the socket for it. */
+/* The server on a Unix socket must run as this user, or root must have opened the socket for it. */
 static ssize_t prove_owner(struct call *k)
 {
 	struct ucred peer = { 0 };
@@ -358,7 +358,7 @@ static ssize_t ask_for_proof(struct call *k, struct str nonce)
 		result = read_head(k);
 	if (!result)
 		result = parse_until(c, PARSE_DONE, k->deadline);
-	k->sent = false; /* it was not the request */
+	k->sent = false; /* the caller's own request is still unsent */
 	c->parse.body_max = c->options.answer_max;
 	return result;
 }
@@ -389,7 +389,7 @@ static ssize_t check_proof(struct call *k, struct str nonce)
 						    : "it gave no valid proof");
 }
 
-/* The server of a new connection proves that it knows the token. With TLS, its certificate has proved who it is. */
+/* Makes the server of a new connection prove that it knows the token. With TLS, its certificate has proved who it is. */
 static ssize_t http_client_prove_server(struct call *k)
 {
 	struct http_client *c = k->c;
@@ -523,7 +523,7 @@ enum http_fate http_feed_start(struct http_client *c, const char *method, const 
 	return out->fate;
 }
 
-/* A line of the text that is here already. 1, 0: there is none, -3: it is too long */
+/* Cuts a line from the text that has arrived. 1: a line; 0: no complete line yet; -3: it is too long. */
 static int cut_line(struct http_client *c, size_t line_max, struct str *line)
 {
 	const char *from, *end;

@@ -60,9 +60,9 @@ static void http_conn_arm(struct event *e, int64_t ms)
 	event_add(e, &after);
 }
 
-/* Limits the phase. Each request has three phases, so most limits are replaced long before they are due. A timer that
- * fires before that stays as it is, which saves almost every change of libevent's heap. While the machine sleeps,
- * libevent's clock stands still: a timer that should have fired by now is set again. */
+/* Limits the phase. Each request sets up to three limits, and most are replaced long before they are due. A timer that fires
+ * before the new deadline stays as it is, which saves almost every change of libevent's heap; on_timer() then sets it again.
+ * libevent's clock stands still while the machine sleeps, so a timer that should have fired by now is set again, too. */
 static void http_conn_limit(struct conn *c, int64_t ms)
 {
 	int64_t now = os_boot_ms();
@@ -84,7 +84,7 @@ size_t conn_unsent(const struct conn *c)
 	return evbuffer_get_length(bufferevent_get_output(c->bev));
 }
 
-/* ---- the counters of bytes, and the time of unsent ones */
+/* ---- byte counters, and the limit for unsent bytes */
 
 static void output_changed(struct evbuffer *out, const struct evbuffer_cb_info *info, void *ctx)
 {
@@ -142,7 +142,7 @@ void conn_close(struct conn *c)
 		conn_free(c);
 }
 
-/* Everything is sent. To close at once would reset the connection if the peer is still sending,
+/* Everything is sent. Closing at once would reset the connection if the peer is still sending,
  * and the peer could lose the answer that is on its way. */
 static void http_conn_linger(struct conn *c)
 {
@@ -177,7 +177,7 @@ static void hand_over(struct conn *c)
 	c->phase = PHASE_ANSWER;
 	c->s->count.requests++;
 	exchange_complete(x, c);
-	if (c->eof) /* the peer was quicker than we */
+	if (c->eof) /* the peer closed its side before we read its whole request */
 		exchange_gone(x);
 	if (c->x == x && !c->dead)
 		c->s->options.calls.on_request(x, c->s->options.calls.ctx);
@@ -212,7 +212,7 @@ static void begin_head(struct conn *c)
 {
 	c->phase = PHASE_HEAD;
 	c->began_ms = os_boot_ms();
-	if (!c->fresh) /* the first request has the time since the connection */
+	if (!c->fresh) /* the first request's limit has been running since accept() */
 		http_conn_limit(c, http_conn_limits(c)->head_ms);
 	c->fresh = false;
 }
@@ -251,7 +251,7 @@ static bool http_conn_step(struct conn *c)
 		hand_over(c);
 		return true;
 	}
-	/* a peer that sends requests and reads no answers waits */
+	/* a peer that sends requests without reading the answers must wait */
 	if (c->phase != PHASE_BODY && conn_unsent(c) > READ_MARK)
 		return false;
 	if (evbuffer_get_length(in)) {
@@ -320,7 +320,7 @@ void conn_answered(struct conn *c)
 
 void conn_write(struct conn *c, const char *p, size_t n)
 {
-	/* most answers fit into the socket's buffer: this saves a turn of the loop */
+	/* most answers fit into the socket's buffer, so sending now saves an iteration of the loop */
 	if (!c->tls && !conn_unsent(c)) {
 		ssize_t sent = send(bufferevent_getfd(c->bev), p, n, MSG_NOSIGNAL | MSG_DONTWAIT);
 
@@ -368,7 +368,7 @@ static void on_event(struct bufferevent *bev, short what, void *ctx)
 		c->s->count.resumed += tls_resumed(bev);
 		return;
 	}
-	/* below TLS nothing can be sent after the peer's end */
+	/* under TLS, nothing can be sent after the peer has closed its side */
 	if (!(what & BEV_EVENT_EOF) || c->phase == PHASE_LINGER || c->tls) {
 		conn_close(c);
 		return;
@@ -462,7 +462,7 @@ static void set_options(int fd)
 	int on = 1, idle = 60;
 
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-	/* a machine that vanished answers none of these probes */
+	/* finds peers whose machine has vanished: they answer none of these probes */
 	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
 	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
 }

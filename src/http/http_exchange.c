@@ -169,7 +169,7 @@ static void add_length(struct buf *out, size_t n)
 	buf_adds(out, STR("\r\n"));
 }
 
-/* Every answer passes here: formats with % would take several times as long. */
+/* Every answer comes through here, so it avoids printf formats, which take several times as long. */
 static void add_headers(struct http_server *s, struct buf *out, int status, const char *type,
 			struct http_headers extra, bool closes)
 {
@@ -246,7 +246,7 @@ void http_reply(struct http_exchange *x, int status, const char *type, struct ht
 	http_exchange_end(x, status);
 }
 
-/* A body that belongs to the connection until it is sent. */
+/* A body that the connection's output buffer owns until it is sent. */
 struct own_body {
 	struct buf body;
 	void (*sent)(void *ctx);
@@ -386,7 +386,7 @@ ssize_t http_stream_send(struct http_exchange *x, struct str piece)
 	if (conn_unsent(c) <= c->s->options.limits.stream_max)
 		return (ssize_t)conn_unsent(c);
 	c->s->count.slow_readers++;
-	x->gone_fn = NULL; /* the caller learns it from the result */
+	x->gone_fn = NULL; /* the caller learns from the result that the peer is gone */
 	conn_close(c);
 	return -1;
 }
@@ -422,7 +422,7 @@ void http_stream_end(struct http_exchange *x)
 	http_exchange_end(x, x->c ? x->status : 0);
 }
 
-/* ---- what the handler asks */
+/* ---- the handler's questions and settings */
 
 void http_body_max(struct http_exchange *x, uint64_t max)
 {

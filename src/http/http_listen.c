@@ -34,7 +34,7 @@ static void accept_failed(struct evconnlistener *ev, void *ctx)
 		server_accept_later(l->s);
 }
 
-/* ---- its name */
+/* ---- the listener's URL */
 
 static void name_inet(struct listener *l, const struct sockaddr_storage *at)
 {
@@ -111,7 +111,7 @@ int http_server_listen_fd(struct http_server *s, int fd, char *why, size_t room)
 	return 0;
 }
 
-/* ---- sockets of our own */
+/* ---- sockets that we open */
 
 static int listen_failed(int fd, const char *where, char *why, size_t room)
 {
@@ -121,7 +121,7 @@ static int listen_failed(int fd, const char *where, char *why, size_t room)
 	return -1;
 }
 
-/* A socket file that no process listens on is left over from a server that was killed. */
+/* Removes a socket file that no process listens on: a killed server left it. */
 static int remove_stale(const struct sockaddr_un *at)
 {
 	struct stat st;
@@ -157,7 +157,7 @@ static int listen_unix(struct http_server *s, const char *path, char *why, size_
 	if (remove_stale(&at) < 0)
 		return listen_failed(fd, path, why, room);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	/* the file gets the mode of the socket; a chmod after bind() would come too late */
+	/* the file gets the socket's mode; a chmod after bind() would come too late */
 	if (fd < 0 || fchmod(fd, 0600) < 0 || bind(fd, (struct sockaddr *)&at, sizeof(at)) < 0 ||
 	    listen(fd, SOMAXCONN) < 0)
 		return listen_failed(fd, path, why, room);
@@ -251,6 +251,11 @@ int http_inherited(void)
 	return (int)n;
 }
 
+/* --- loop ------------------------------------------------------------------------------------- */
+
+/* Timers, deferred calls and signals that the server's caller adds to the loop. A timer frees itself before it calls fn, so fn
+ * may start another one; the caller must not cancel it after that. */
+
 struct http_timer {
 	struct event event;
 	void (*fn)(void *ctx);
@@ -320,7 +325,7 @@ struct http_later *http_later_new(struct http_server *s, void (*fn)(void *ctx), 
 	return l;
 }
 
-/* The event joins the end of the list of events that are ready. */
+/* libevent appends the event to its list of ready events, so input that is ready now is read first. */
 void http_later_call(struct http_later *l)
 {
 	event_active(&l->event, EV_TIMEOUT, 0);

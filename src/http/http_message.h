@@ -7,7 +7,7 @@
 #include "base/str.h"
 
 struct http_header {
-	struct str name, value; /* the value is without spaces around it */
+	struct str name, value; /* value: without surrounding spaces */
 };
 
 struct http_headers {
@@ -15,13 +15,13 @@ struct http_headers {
 	size_t n;
 };
 
-/* The value of the first header of this name, ignoring case; empty if there is none. */
+/* The value of the first header with this name, ignoring case; empty if there is none. */
 struct str http_header(struct http_headers headers, const char *name);
 size_t http_header_count(struct http_headers headers, const char *name);
 bool http_has_header(struct http_headers headers, const char *name);
-/* Does a header of this name say where the body ends? */
+/* Does a header with this name determine where the body ends? */
 bool http_frames(struct str name);
-/* Can the text be the value of a header? Otherwise it could end the header and begin another one. */
+/* Can the text be a header's value? Control characters could end the header and begin another one. */
 bool http_value_valid(struct str value);
 
 /* "Bad Request" for 400; "Status" for an unknown number. */

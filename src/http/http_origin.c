@@ -31,7 +31,7 @@ static bool port_valid(struct str port)
 	return port.n <= 5 && str_to_i64(port, &n) && n > 0 && n < 65536;
 }
 
-/* Removes :PORT; false if it is not a valid one. */
+/* Removes :PORT. false: the port is not valid. */
 static bool cut_port(struct str *host)
 {
 	const char *colon = memrchr(str_p(*host), ':', host->n);
@@ -76,8 +76,8 @@ static bool http_guard_loopback(struct str host)
 	       str_is(host, "[::1]") || (str_starts(host, STR("127.")) && is_address(host));
 }
 
-/* The server's own pages, this machine's, and those of the names that were given. Any other address
- * is refused here although it is allowed as Host: anybody can have pages at an address. */
+/* Allows the server's own pages, this machine's, and those of the configured names. Any other IP address
+ * is allowed as Host but refused as Origin, because anybody can serve pages from an address. */
 static bool origin_allowed(const struct http_guard *g, struct str origin, struct str host)
 {
 	if (!str_cut_prefix(&origin, STR("http://")) && !str_cut_prefix(&origin, STR("https://")))
@@ -100,7 +100,7 @@ static bool type_allowed(const struct http_guard *g, struct str type)
 	return false;
 }
 
-/* The browser shows the answer to the person, in a tab of its own, and to no page. */
+/* Did a person follow a link? Then the browser shows the answer in a tab, and no page can read it. */
 static bool is_link(const struct http_request *r)
 {
 	return str_is(r->method, "GET") && http_header_count(r->headers, "sec-fetch-mode") == 1 &&
@@ -115,7 +115,7 @@ static int http_guard_refuse(int status, const char *text, const char **reason)
 	return status;
 }
 
-/* A page could split its claim over two headers of one name; only a single one counts. */
+/* A page could hide its origin in a second header of the same name, so a repeated header is refused. */
 int http_guard_check(const struct http_guard *g, const struct http_request *r, const char **reason)
 {
 	size_t origins = http_header_count(r->headers, "origin"),

@@ -12,10 +12,10 @@ struct http_guard {
 	const char *const *host_names; /* allowed beside IP literals, localhost and *.localhost;
 					  ends with NULL; NULL: none */
 	const char *const *types;      /* allowed types of a body beside application/json */
-	/* Also allow *.local. Anybody on the local network can have such a name lead to this machine, so a server must not
-	 * answer calls without a token then. */
+	/* Also allow *.local. Any machine on the local network can make a .local name lead to this machine, so a server that
+	 * sets this must require a token for every call. */
 	bool local_names;
-	/* Also allow a person to follow a link from elsewhere: only for paths that say the same to everybody. */
+	/* Also allow a person to follow a link from another site; only for paths that show everybody the same page. */
 	bool links;
 };
 

@@ -66,7 +66,7 @@ static bool take_line(struct parse *m, const char *p, size_t n, size_t *taken)
 	return false;
 }
 
-/* A TLS client speaks first, with bytes that contain no line end for long. */
+/* A TLS client's first bytes may contain no line end, so the first byte already tells it apart. */
 static bool first_byte_valid(struct parse *m, char c)
 {
 	if (c == 0x16)
@@ -76,7 +76,7 @@ static bool first_byte_valid(struct parse *m, char c)
 	return m->state != PARSE_BAD;
 }
 
-/* One empty line before a request is tolerated, as RFC 9112 asks for. */
+/* Tolerates one empty line before a request, as RFC 9112 asks. */
 static bool skip_empty(struct parse *m)
 {
 	if (m->skipped || m->answers) {
@@ -139,6 +139,11 @@ size_t parse_feed(struct parse *m, const char *p, size_t n)
 		return parse_body(m, p, n);
 	return 0;
 }
+
+/* --- parse head ------------------------------------------------------------------------------- */
+
+/* Checks each line of the head, then the head as a whole. A request whose length or host two programs could read differently
+ * is refused, not repaired: that is the defence against request smuggling. */
 
 static bool token_char(char c)
 {
@@ -254,7 +259,7 @@ static bool add_header(struct parse *m, struct str name, struct str value)
 	return true;
 }
 
-/* Each line ends with CR LF, and has a colon; the last one is empty. */
+/* Each line ends with CR LF and has a colon, except the last one, which is empty. */
 static bool split_headers(struct parse *m, struct str rest)
 {
 	for (;;) {
@@ -269,7 +274,7 @@ static bool split_headers(struct parse *m, struct str rest)
 	}
 }
 
-/* Does one of the headers have this word in its list? */
+/* Does a header with this name list the word? */
 static bool http_parse_head_lists(const struct parse *m, const char *header, struct str word)
 {
 	for (size_t i = 0; i < m->headers.n; i++) {
@@ -332,7 +337,7 @@ static bool read_encoding(struct parse *m, struct framing *f)
 	return http_parse_head_refuse(m, 400, "the transfer encoding is not clear");
 }
 
-/* The characters of host[:port] and [v6]:port. */
+/* Checks only the characters, for host[:port] and [v6]:port. */
 static bool host_valid(struct str host)
 {
 	for (size_t i = 0; i < host.n; i++) {
@@ -421,12 +426,17 @@ void parse_head(struct parse *m)
 	parse_body_begin(m, f.chunked, f.length);
 }
 
+/* --- parse body ------------------------------------------------------------------------------- */
+
+/* Reads the body, by Content-Length or in chunks, and finds its end. No size, extension or trailer may leave the end open to
+ * another reading, and no body exceeds body_max before it is refused. */
+
 enum body_state {
 	LENGTH,     /* `left` bytes follow */
 	CHUNK_LINE, /* the size of a chunk */
 	CHUNK_DATA, /* `left` bytes of it */
-	CHUNK_END,  /* CR LF behind it */
-	TRAILER,    /* headers behind the last chunk, or the empty line */
+	CHUNK_END,  /* CR LF after it */
+	TRAILER,    /* headers after the last chunk, or the empty line */
 };
 
 void parse_body_begin(struct parse *m, bool chunked, uint64_t length)
@@ -454,7 +464,7 @@ bool parse_body_fits(struct parse *m)
 	return m->state != PARSE_BAD;
 }
 
-/* Up to `left` bytes of the body. */
+/* Takes up to `left` bytes of the body. */
 static size_t take_data(struct parse *m, const char *p, size_t n)
 {
 	if (n > m->left)
@@ -498,7 +508,7 @@ static void end_chunk_line(struct parse *m, struct str line)
 	m->framing = size ? CHUNK_DATA : TRAILER;
 }
 
-/* Trailers have no meaning here, but must not seem to say where the body ends. */
+/* Trailers are ignored, but one that names the body's length or encoding is refused. */
 static void end_trailer(struct parse *m, struct str line)
 {
 	m->trailer += m->chunk_used;
@@ -527,7 +537,7 @@ static void end_body_line(struct parse *m)
 	m->chunk_used = 0;
 }
 
-/* CR LF behind a chunk; `left` counts. */
+/* Takes one byte of the CR LF after a chunk; `left` counts them. */
 static size_t take_chunk_end(struct parse *m, char c)
 {
 	if (c != "\r\n"[m->left])

@@ -35,13 +35,13 @@ struct parse {
 	bool keep_alive, expects_continue, has_body;
 	struct buf head, body;
 
-	/* own */
+	/* the parser's own state */
 	struct parse_limits limits;
 	struct http_header *list;
 	size_t room, line; /* where the current line of the head begins */
 	bool answers;      /* parses answers, not requests */
-	bool skipped;      /* one empty line before a request */
-	int framing;       /* enum framing in parse_body.c */
+	bool skipped;      /* one empty line before a request was skipped */
+	int framing;       /* enum framing in http_parse.c */
 	uint64_t left;
 	uint64_t taken; /* bytes of the body */
 	size_t trailer;
@@ -51,21 +51,21 @@ struct parse {
 
 void parse_init(struct parse *m, struct parse_limits limits, bool answers);
 void parse_free(struct parse *m);
-/* Ready for the next message; keeps the limits and the caller's settings, except `bodyless`. */
+/* Prepares for the next message; keeps the limits and the caller's settings, except `bodyless`. */
 void parse_next(struct parse *m);
-/* Takes bytes until the state changes, and returns how many. Called again at PARSE_BODY, it goes on
+/* Takes bytes until the state changes, and returns how many. Called again at PARSE_BODY, it continues
  * with the body. */
 size_t parse_feed(struct parse *m, const char *p, size_t n);
-/* At PARSE_BODY: is the length that the headers give within body_max? Otherwise PARSE_BAD. */
+/* At PARSE_BODY: is the Content-Length within body_max? Otherwise PARSE_BAD. */
 bool parse_body_fits(struct parse *m);
 
 /* Between the parts of the parser. */
 void parse_refuse(struct parse *m, int status, const char *reason);
 bool parse_line_valid(struct parse *m, struct str line);
-/* All lines of the head are there, and each is valid: PARSE_BODY, PARSE_DONE or PARSE_BAD. */
+/* Call it when all lines of the head have arrived and each is valid. Sets PARSE_BODY, PARSE_DONE or PARSE_BAD. */
 void parse_head(struct parse *m);
 size_t parse_body(struct parse *m, const char *p, size_t n);
-/* length: of a body without chunks. */
+/* length: the body's, if it is not chunked. */
 void parse_body_begin(struct parse *m, bool chunked, uint64_t length);
 
 #endif

@@ -44,9 +44,9 @@ struct http_server {
 	struct tls_context *tls;
 	struct listener listeners[LISTENERS_MAX];
 	size_t listener_count;
-	struct event *pause; /* accept goes on after this, when descriptors ran out */
+	struct event *pause; /* descriptors ran out; accepting resumes when this fires */
 	struct conn *conns;
-	struct conn *authenticated, *unauthenticated; /* the newest one first */
+	struct conn *authenticated, *unauthenticated; /* lists, newest first */
 	struct source *sources[BUCKETS];              /* see admit.c */
 	uint64_t seed;
 	struct http_exchange *exchanges;
@@ -66,34 +66,33 @@ enum phase {
 	PHASE_IDLE,   /* between requests */
 	PHASE_HEAD,   /* a request has begun */
 	PHASE_BODY,   /* its headers are complete */
-	PHASE_ANSWER, /* its handler has it */
-	PHASE_FLUSH,  /* the last answer is being sent; nothing is read any more */
-	PHASE_LINGER, /* sent; the peer may read it before we close */
+	PHASE_ANSWER, /* the handler has the request and owes an answer */
+	PHASE_FLUSH,  /* the last answer is being sent; input is discarded */
+	PHASE_LINGER, /* all is sent; the peer gets time to read it before we close */
 };
 
 struct conn {
 	struct http_server *s;
 	struct conn *next, **prev;
-	struct conn *next_alike,
-		**prev_alike;     /* of those that are authenticated, or that are not */
-	struct http_party *party; /* see admit.c */
+	struct conn *next_alike, **prev_alike; /* in s->authenticated or s->unauthenticated */
+	struct http_party *party;              /* see admit.c */
 	bool authenticated;
 	struct bufferevent *bev;
-	struct event timer; /* of the phase; it may fire too early */
-	int64_t due_ms;     /* when the phase has lasted too long; 0: never */
+	struct event timer; /* ends the phase; it may fire before due_ms */
+	int64_t due_ms;     /* the phase's deadline; 0: none */
 	int64_t fires_ms;   /* when the timer fires; 0: it is not set */
-	struct event stall; /* of unsent bytes */
+	struct event stall; /* fires if unsent bytes make no progress */
 	enum phase phase;
 	struct parse parse;
 	struct http_exchange *x;
 	int64_t began_ms;
 	unsigned char address[16];
 	bool local, tls;
-	bool working; /* conn_work() runs and frees the connection at its end */
+	bool working; /* conn_work() is running, and frees a dead connection when it returns */
 	bool dead;    /* to be freed */
 	bool eof;     /* the peer closed its side */
 	bool reuse;   /* another request may follow */
-	bool fresh;   /* no byte has come yet */
+	bool fresh;   /* no byte has arrived yet */
 	uid_t uid;
 	pid_t pid;
 	char name[INET6_ADDRSTRLEN];
@@ -112,14 +111,14 @@ struct http_exchange {
 	void (*room_fn)(struct http_exchange *x, void *ctx);
 	void *room_ctx;
 	size_t room_below;
-	struct http_party *body_party; /* the caller that its body counts for; NULL: none */
+	struct http_party *body_party; /* the caller whose quota the body uses; NULL: none */
 	uint64_t body_length;
 	bool gone, owned, streaming, close_after, complete;
 	int status;
 	size_t bytes;
 };
 
-/* conn.c */
+/* http_conn.c */
 void conn_accept(struct listener *l, evutil_socket_t fd, struct sockaddr *address, int length);
 /* Parses and hands over as much of the input as possible. */
 void conn_work(struct conn *c);
@@ -139,19 +138,19 @@ void conn_drain(struct http_server *s);
 /* admit.c */
 /* Counts a new connection, and closes another one if there are too many. */
 void admit_new(struct conn *c);
-/* The connection ends. */
+/* Stops counting the connection, which is about to end or to change its party. */
 void admit_leave(struct conn *c);
 /* See http_authenticate(). */
 bool admit_caller(struct conn *c, struct http_party *caller);
-/* Counts the body that the connection is about to send for its caller, until the exchange ends. false: the caller sends too
- * much at once. */
+/* Counts the body that is about to arrive against its caller's quota, until the exchange ends. false: the caller is sending
+ * too much at once. */
 bool admit_body(struct conn *c, uint64_t length);
 void admit_body_end(struct http_exchange *x);
 /* Closes some unauthenticated connections; false: there are none. */
 bool admit_room(struct http_server *s);
 bool admit_crowded(const struct http_server *s);
 
-/* exchange.c */
+/* http_exchange.c */
 struct http_exchange *exchange_new(struct conn *c);
 /* The message is complete: the exchange takes its body. */
 void exchange_complete(struct http_exchange *x, struct conn *c);
@@ -160,16 +159,16 @@ void exchange_gone(struct http_exchange *x);
 /* The connection ends. An exchange that no handler owns is freed. */
 void exchange_detach(struct http_exchange *x);
 void exchange_room(struct http_exchange *x);
-/* Answers a request that the server itself refuses, and closes. `x` may be NULL. */
+/* Answers a request that the server itself refuses, and closes. c->x may be NULL. */
 void exchange_refuse(struct conn *c, int status, const char *reason);
 
-/* server.c */
+/* http_server.c */
 void server_accept_more(struct http_server *s);  /* a connection ended */
 void server_accept_later(struct http_server *s); /* the system has no descriptors left */
 void server_drained(struct http_server *s);
 const char *server_date(struct http_server *s);
 
-/* listen.c */
+/* http_listen.c */
 void listen_end(struct http_server *s);
 
 /* tls_server.c */
@@ -177,9 +176,9 @@ int tls_context_new(const char *cert, const char *key, struct tls_context **out,
 		    size_t room);
 void tls_context_free(struct tls_context *t);
 struct bufferevent *tls_accept(struct tls_context *t, struct event_base *base, int fd);
-/* Was the handshake short, with a session of the client's? */
+/* Did the handshake resume a session that the client had kept? */
 bool tls_resumed(struct bufferevent *bev);
-/* Tells the peer that no more bytes come. */
+/* Tells the peer that no more bytes will come. */
 void tls_shutdown(struct bufferevent *bev);
 
 #endif

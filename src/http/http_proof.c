@@ -6,7 +6,7 @@
 #include "base/secret.h"
 #include "http/http_proof.h"
 
-/* A socket of IPv6 may serve IPv4, too: both sides must write the same address. */
+/* An IPv6 socket may serve IPv4, too; both sides must write the same address. */
 bool proof_address(const struct sockaddr_storage *at, char text[PROOF_ADDRESS_LEN])
 {
 	const struct sockaddr_in *v4 = (const void *)at;

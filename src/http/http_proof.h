@@ -16,10 +16,10 @@
 #include "base/arena.h"
 
 #define PROOF_PATH "/v1/proof"
-#define PROOF_ID_LEN 16 /* characters of the hash, which has 64: the others stay secret */
+#define PROOF_ID_LEN 16 /* of the hash's 64 characters; the others stay secret */
 #define PROOF_ADDRESS_LEN 64
 
-/* ADDRESS:PORT. false: it is not an address of IP. */
+/* Writes ADDRESS:PORT. false: it is not an IP address. */
 bool proof_address(const struct sockaddr_storage *at, char text[PROOF_ADDRESS_LEN]);
 /* hash: the SHA-256 of the token, in hex. */
 struct str proof_make(struct str hash, struct str nonce, const char *address, struct arena *a);

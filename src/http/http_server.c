@@ -188,7 +188,7 @@ void http_server_free(struct http_server *s)
 		close(s->wake_fd);
 	tls_context_free(s->tls);
 	if (s->base) {
-		/* a buffer that waits for its turn is freed only after that turn */
+		/* libevent frees a deferred buffer only after its callback, so run those callbacks */
 		event_base_loop(s->base, EVLOOP_NONBLOCK);
 		event_base_free(s->base);
 	}
@@ -202,7 +202,7 @@ void http_server_free(struct http_server *s)
 
 void http_server_run(struct http_server *s)
 {
-	if (!s->stopped) /* a stop before the start counts too */
+	if (!s->stopped) /* http_server_stop() may have been called before the loop began */
 		event_base_loop(s->base, EVLOOP_NO_EXIT_ON_EMPTY);
 	s->stopped = false;
 }
@@ -300,7 +300,7 @@ void http_server_limit(struct http_server *s, const struct http_limits *limits)
 	s->options.limits = *limits;
 }
 
-/* ---- the date, once in a second */
+/* ---- the Date header, formatted at most once per second */
 
 const char *server_date(struct http_server *s)
 {

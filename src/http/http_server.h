@@ -31,19 +31,19 @@ struct http_limits {
 	size_t header_count_max; /* 431 */
 	int64_t head_ms;         /* from the first byte (or accept) to the last header: 408 */
 	int64_t body_ms;         /* for the whole body: 408 */
-	int64_t write_ms;        /* without progress of an answer: the peer is dropped */
+	int64_t write_ms;        /* an answer makes no progress: the peer is dropped */
 	int64_t idle_ms; /* between requests: the connection is closed; unauthenticated: at most head_ms */
 	size_t connections_max;     /* authenticated ones: see http_authenticate() */
-	size_t unauthenticated_max; /* beside them; a new one then closes another one */
-	size_t per_address_max;     /* of these from one address; 0: no limit */
+	size_t unauthenticated_max; /* in addition; beyond it, a new connection closes another one */
+	size_t per_address_max;     /* unauthenticated ones from one address; 0: no limit */
 	uint64_t
-		bodies_max; /* bytes of bodies that one caller may send at once; a single one is not refused: 429 */
+		bodies_max; /* body bytes that one caller may send at once; a single body always passes: 429 */
 	size_t stream_max; /* unsent bytes of a stream: a slower reader is dropped */
-	int64_t linger_ms; /* how long a refused sender may take to read the refusal */
+	int64_t linger_ms; /* how long a peer may take to read the last answer before we close */
 };
 
-/* headers 16 KiB, 100 of them, in 10 s; body 1 MiB in 30 s; writes 30 s; idle 75 s; 4,096
- * authenticated connections and 1,024 others, of which 64 per address; bodies of one caller 128 MiB; streams 1 MiB */
+/* Headers 16 KiB, 100 of them, in 10 s; body 1 MiB in 30 s; writes 30 s; idle 75 s; 4,096 authenticated
+ * connections and 1,024 others, at most 64 per address; one caller's bodies 128 MiB; streams 1 MiB. */
 struct http_limits http_limits_default(void);
 
 struct http_request {
@@ -66,13 +66,13 @@ struct http_calls {
 	/* The request is complete. */
 	void (*on_request)(struct http_exchange *x, void *ctx);
 	/* Optional: the headers are complete, the body is not yet read. May end the exchange
-	 * (refuse it), or raise the limit of the body. */
+	 * (refuse it), or raise the body's limit. */
 	void (*on_head)(struct http_exchange *x, void *ctx);
 	/* Optional: writes the body of a refusal that the server makes itself. Without it:
 	 * {"ok":false,"error":{"message":REASON}} */
 	void (*error_body)(int status, const char *reason, struct buf *out, void *ctx);
-	/* Optional: an answer was sent, or the connection of an exchange ended before (status 0).
-	 * Refusals by the server itself are reported too; then `request` may be NULL. */
+	/* Optional: an answer was sent, or the connection ended before the answer (status 0).
+	 * The server reports its own refusals, too; then `request` may be NULL. */
 	void (*on_log)(const struct http_request *request, const char *address, int status,
 		       size_t bytes, int64_t took_ms, void *ctx);
 	void *ctx;
@@ -99,7 +99,7 @@ int http_inherited(void);
 /* The address of listener number i as a URL without path ("http://127.0.0.1:7295",
  * "unix:/run/pawl.sock"); empty if there is no such listener. Valid until the next call. */
 const char *http_server_url(struct http_server *s, size_t i);
-/* Sets other limits: for what begins from now on. */
+/* Replaces the limits. Deadlines that are already set, and head limits of open connections, stay as they are. */
 void http_server_limit(struct http_server *s, const struct http_limits *limits);
 /* Reads the certificate and key again, for new connections. On failure the old ones stay. */
 int http_server_reload_tls(struct http_server *s, char *why, size_t room);
@@ -108,15 +108,15 @@ int http_server_reload_tls(struct http_server *s, char *why, size_t room);
 void http_server_run(struct http_server *s);
 void http_server_stop(struct http_server *s);
 /* Stops listening, closes idle connections, answers with "Connection: close", and makes
- * http_server_run() return when the last exchange ended, or after `ms`. The caller ends its streams
+ * http_server_run() return when the last exchange has ended, or after `ms`. The caller ends its streams
  * and parked exchanges itself. */
 void http_server_drain(struct http_server *s, int64_t ms);
 bool http_server_draining(const struct http_server *s);
-/* Closes everything. Exchanges that are not ended stay valid until their handler ends them. Work
- * that was posted and not done is discarded. */
+/* Closes everything. Exchanges that have not ended stay valid until their handler ends them. Posted
+ * work that has not run is discarded. */
 void http_server_free(struct http_server *s);
 
-/* ---- what else runs in the loop */
+/* ---- posted work, timers and signals */
 
 /* Makes the loop call fn(arg) soon, in the order of the calls. The only call for other threads. */
 void http_server_post(struct http_server *s, void (*fn)(void *arg), void *arg);
@@ -124,11 +124,11 @@ void http_server_post(struct http_server *s, void (*fn)(void *arg), void *arg);
 struct http_timer *http_timer_start(struct http_server *s, int64_t ms, void (*fn)(void *ctx),
 				    void *ctx);
 void http_timer_cancel(struct http_timer *t); /* NULL: nothing; not after fn was called */
-/* http_later_call() makes the loop call fn once, when it has read the input that is ready now. */
+/* http_later_call() makes the loop call fn once, after it has read the input that is ready now. */
 struct http_later *http_later_new(struct http_server *s, void (*fn)(void *ctx), void *ctx);
 void http_later_call(struct http_later *l);
 void http_later_free(struct http_later *l);
-/* Calls fn whenever the signal has come. */
+/* Calls fn each time the signal arrives. */
 struct http_watch *http_watch_signal(struct http_server *s, int signo, void (*fn)(void *ctx),
 				     void *ctx);
 void http_watch_end(struct http_watch *w);
@@ -137,7 +137,7 @@ void http_watch_end(struct http_watch *w);
 
 /* Valid until the exchange ends. */
 const struct http_request *http_request_of(const struct http_exchange *x);
-/* The address of this side of the connection: see proof.h. false: it has none. */
+/* The address of this side of the connection: see http_proof.h. false: it has none. */
 bool http_own_address(const struct http_exchange *x, char text[PROOF_ADDRESS_LEN]);
 
 /* Calls fn once if the peer closes its side (or is dropped) before the exchange ends; at once, before
@@ -145,59 +145,59 @@ bool http_own_address(const struct http_exchange *x, char text[PROOF_ADDRESS_LEN
  * best ended with http_drop() at once. */
 void http_on_gone(struct http_exchange *x, void (*fn)(struct http_exchange *x, void *ctx),
 		  void *ctx);
-/* Are most authenticated connections in use? Then a connection that is not needed is best refused. */
+/* Are more than half of the authenticated connections in use? Then refuse a connection that the caller can do without. */
 bool http_crowded(const struct http_exchange *x);
-/* Has the peer closed its side? It may be true already in on_request(). */
+/* Has the peer closed its side? That can have happened before on_request(). */
 bool http_gone(const struct http_exchange *x);
 
 /* Answers and ends the exchange. `type` may be NULL (no Content-Type). `extra` must not contain
- * Content-Length, Transfer-Encoding, Connection or Date. HEAD, 204 and 304 are sent without body. */
+ * Content-Length, Transfer-Encoding, Connection or Date. Answers to HEAD, and 204 and 304, have no body. */
 void http_reply(struct http_exchange *x, int status, const char *type, struct http_headers extra,
 		struct str body);
-/* The same for a long body, which it takes over instead of copying it. Calls sent() once, when the body is sent or the peer
- * is gone. */
+/* http_reply() for a long body: takes the body over instead of copying it. Calls sent() once, when the body is sent or the
+ * peer is gone. */
 void http_reply_own(struct http_exchange *x, int status, const char *type,
 		    struct http_headers extra, struct buf *body, void (*sent)(void *ctx),
 		    void *ctx);
-/* The same with the server's own error body, for refusals. */
+/* http_reply() with the server's own error body, for refusals. */
 void http_refuse(struct http_exchange *x, int status, const char *reason);
 /* Ends the exchange without an answer and closes the connection. */
 void http_drop(struct http_exchange *x);
-/* This answer closes the connection. */
+/* Makes the server close the connection after this answer. */
 void http_close_after(struct http_exchange *x);
 
 /* An answer in pieces (chunked). http_stream_send() returns the number of bytes that are not sent
  * yet, or -1 if the peer is gone, or is dropped because it fell behind by more than
- * limits.stream_max: then the handler calls http_stream_end(), and http_on_gone() is not told. */
+ * limits.stream_max. Then the handler must call http_stream_end(); the function given to http_on_gone() is not called. */
 void http_stream_start(struct http_exchange *x, int status, const char *type,
 		       struct http_headers extra);
 ssize_t http_stream_send(struct http_exchange *x, struct str piece);
-/* Calls fn once, when less than `below` bytes are unsent; at the earliest in the next turn of the
- * loop. */
+/* Calls fn once, when fewer than `below` bytes are unsent; at the earliest in the loop's next
+ * iteration. */
 void http_stream_on_room(struct http_exchange *x, size_t below,
 			 void (*fn)(struct http_exchange *x, void *ctx), void *ctx);
 /* Ends the stream and the exchange. */
 void http_stream_end(struct http_exchange *x);
 
-/* A group of connections that is kept small for the sake of others. */
+/* The connections of one caller or one address, whose number is limited so that others get theirs. */
 struct http_party {
 	size_t connections;
-	uint64_t bodies; /* bytes of the requests under way */
+	uint64_t bodies; /* body bytes of the requests under way */
 };
 
-/* The request comes from this caller, or with NULL from nobody that the handler knows. The connection counts for the caller
- * until its next request says otherwise, and `caller` stays valid until the server is freed. false: there are connections_max
- * authenticated connections, none of them is idle, and no caller has more of them than this one. */
+/* The request comes from this caller; NULL: from a peer that the handler does not know. The connection counts for the caller
+ * until a later request changes that, so `caller` must stay valid until the server is freed. false: there are connections_max
+ * authenticated connections, and the server may close none of them for this caller (see admit.c). */
 bool http_authenticate(struct http_exchange *x, struct http_party *caller);
-/* Keeps the exchange, to end it later. In on_head(): the rest of the request is not read, and on_request() does not come. */
+/* Keeps the exchange, to end it later. In on_head(): the rest of the request is not read, and on_request() is not called. */
 void http_keep(struct http_exchange *x);
 
 /* ---- for on_head() */
 
-/* Is a part of the body still to come? */
+/* Has a part of the body not arrived yet? */
 bool http_arriving(const struct http_exchange *x);
 
-/* Another limit for the body of this request. */
+/* Replaces the limit for this request's body. */
 void http_body_max(struct http_exchange *x, uint64_t max);
 
 /* ---- counters, since the start unless they say otherwise */
@@ -206,7 +206,7 @@ struct http_counters {
 	uint64_t accepted, requests, refused; /* refused: by the server itself */
 	uint64_t handshakes, resumed; /* of TLS; resumed: with a session that the client kept */
 	uint64_t bytes_in, bytes_out;
-	uint64_t slow_readers, timeouts; /* peers that were dropped for it */
+	uint64_t slow_readers, timeouts; /* peers that were dropped for that reason */
 	uint64_t evicted;                /* connections that were closed in favour of others */
 	size_t connections, exchanges, streams; /* now */
 	size_t authenticated, unauthenticated;  /* connections, now */

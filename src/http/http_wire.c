@@ -21,9 +21,9 @@
 #include "http/http_wire.h"
 
 #define PATIENCE_MS 1000
-#define STAYS 8 /* a connection with this many reads is expected to stay */
+#define STAYS 8 /* a connection with this many reads is expected to stay open */
 
-/* Waits until the socket is ready: 0, or a result. */
+/* Waits until the socket is ready. 0, or a WIRE_ result. */
 static int http_wire_ready(const struct wire *w, short events, int64_t deadline)
 {
 	struct pollfd fds[2] = { { .fd = w->fd, .events = events },
@@ -104,7 +104,7 @@ static int try_all(struct wire *w, const struct addrinfo *found, int64_t deadlin
 	return result;
 }
 
-/* localhost is this machine, whatever a name server says, and needs none of the resolver's
+/* localhost is this machine, whatever a name server says. Numeric addresses also avoid loading the resolver's
  * libraries. */
 static int try_localhost(struct wire *w, const char *port, int64_t deadline)
 {
@@ -256,7 +256,7 @@ bool wire_quiet(const struct wire *w)
 	struct pollfd p = { .fd = w->fd, .events = POLLIN };
 	char c;
 
-	/* TLS has read ahead, and servers send tickets at any time */
+	/* poll() cannot tell: TLS reads ahead, and servers may send tickets at any time */
 	if (w->session && w->fd >= 0)
 		return w->tls->read(w->session, &c, 1) == TLS_WANTS_READ;
 	return w->fd >= 0 && poll(&p, 1, 0) == 0;
@@ -283,7 +283,7 @@ static ssize_t write_once(struct wire *w, const void *p, size_t n)
 	return http_wire_plain(send(w->fd, p, n, MSG_NOSIGNAL | MSG_DONTWAIT), TLS_WANTS_WRITE);
 }
 
-/* After an attempt that got `n`: 0 to try again, or a result. */
+/* After an attempt that returned `n`. 0: try again; else a WIRE_ result. */
 static int http_wire_again(struct wire *w, ssize_t n, int64_t deadline)
 {
 	if (n == TLS_FAILED)
@@ -306,7 +306,7 @@ static bool lets_wait(struct wire *w)
 	return w->waits;
 }
 
-/* The answer is almost never there yet. One call that waits saves a failed read and a poll(). */
+/* The answer has almost never arrived yet, so one blocking read saves a failed read and a poll(). */
 static ssize_t read_patiently(struct wire *w, void *p, size_t n, int64_t deadline)
 {
 	if ((deadline && deadline - os_boot_ms() <= PATIENCE_MS) || !lets_wait(w))
@@ -364,6 +364,10 @@ void wire_free(struct wire *w)
 		w->tls->context_free(w->context);
 	w->context = NULL;
 }
+
+/* --- message ---------------------------------------------------------------------------------- */
+
+/* Header lookup and status texts. Header names ignore case. */
 
 struct str http_header(struct http_headers headers, const char *name)
 {
@@ -429,6 +433,11 @@ const char *http_status_text(int status)
 	return "Status";
 }
 
+/* --- kept branch ------------------------------------------------------------------------------ */
+
+/* The file is as secret as a token: it has mode 0600 and is created anew each time, so no other user has it open. Losing it
+ * costs only a full handshake. */
+
 size_t kept_read(const char *path, void *p, size_t room)
 {
 	struct arena a = { 0 };
@@ -443,15 +452,15 @@ size_t kept_read(const char *path, void *p, size_t room)
 	return n;
 }
 
-/* Nothing is synced and no error reported: a lost file costs one handshake. So does a file that is incomplete, because a
- * reader recognises it. A temporary file would need a name of its own, and a killed process would leave its secret. */
+/* Neither syncs nor reports errors: a lost file costs one handshake. So does an incomplete file, because a
+ * reader recognises it. A temporary file would need its own name, and a killed process would leave the secret in it. */
 void kept_write(const char *path, struct str bytes)
 {
 	struct arena a = { 0 };
 	int fd = -1;
 
 	if (fs_make_dirs(arena_cstr(&a, fs_dirname(str_c(path))), 0700) == 0) {
-		unlink(path); /* others may have opened or linked it */
+		unlink(path); /* other processes may have it open, or it may have other links */
 		fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	}
 	if (fd >= 0) {

@@ -15,23 +15,23 @@
 #include "base/module.h"
 #include "http/tls.h"
 
-#define TRUSTED_MAX (16 << 20) /* bytes of the file of certificates */
+#define TRUSTED_MAX (16 << 20) /* bytes of the certificate file */
 
 struct http_tls_context {
 	SSL_CTX *ctx;
 	BIO_METHOD *method;
 	struct resume_bond bond;
 	char *ca_file; /* NULL: the system's certificates */
-	BIO *trusted;  /* the content of the file */
-	bool trusts;   /* they are loaded, which the first certificate to verify needs */
-	bool unusable; /* they could not be loaded */
+	BIO *trusted;  /* the file's content */
+	bool trusts;   /* tls_verify() has loaded the certificates */
+	bool unusable; /* the certificates could not be loaded */
 };
 
 struct http_tls {
 	struct http_tls_context *of;
 	SSL *ssl;
-	SSL_SESSION *ticket; /* to resume the session with; NULL: none came */
-	int64_t shaken;      /* when the handshake ended, in seconds of the wall clock */
+	SSL_SESSION *ticket; /* to resume the session with; NULL: none has arrived */
+	int64_t shaken;      /* when the handshake ended, in wall-clock seconds */
 	bool failed;
 };
 
@@ -49,7 +49,7 @@ static void tls_explain(SSL *ssl, char *why, size_t room)
 	ERR_clear_error();
 }
 
-/* ---- a socket without SIGPIPE: the program around a library may not ignore the signal */
+/* ---- a socket without SIGPIPE: a program that uses the library may not ignore that signal */
 
 static int socket_write(BIO *b, const char *p, int n)
 {
@@ -118,7 +118,7 @@ static BIO *read_file(const char *path)
 	return NULL;
 }
 
-/* Reads memory from its start, and leaves it as it is. */
+/* Reads the same memory from its start, without consuming it. */
 static BIO *tls_reader(BIO *of)
 {
 	char *p;
@@ -127,7 +127,7 @@ static BIO *tls_reader(BIO *of)
 	return BIO_new_mem_buf(n ? p : "", (int)n);
 }
 
-/* Does the memory have this certificate and nothing else? */
+/* Does the memory contain this certificate and nothing else? */
 static bool has_only(BIO *trusted, const unsigned char *cert, long size)
 {
 	BIO *in = tls_reader(trusted);
@@ -153,7 +153,7 @@ static bool has_only(BIO *trusted, const unsigned char *cert, long size)
 static bool add_all(X509_STORE *store, BIO *trusted)
 {
 	BIO *in = tls_reader(trusted);
-	/* with a password, else OpenSSL would ask for the one of an encrypted key in the file */
+	/* an empty password: otherwise OpenSSL would ask for one if the file has an encrypted key */
 	STACK_OF(X509_INFO) *all = in ? PEM_X509_INFO_read_bio(in, NULL, NULL, "") : NULL;
 	int found = 0;
 	bool good = true;
@@ -170,8 +170,8 @@ static bool add_all(X509_STORE *store, BIO *trusted)
 	return found && good;
 }
 
-/* A server without an authority has signed its certificate itself, and the file has the same one. OpenSSL takes long to
- * decode a certificate, and it has decoded the one of the server already. */
+/* If the server's certificate is self-signed, the trust file contains that certificate. OpenSSL takes long to decode a
+ * certificate, and it has already decoded the server's. So if both are equal, the decoded certificate is added. */
 static bool trust_these(BIO *trusted, X509_STORE_CTX *of)
 {
 	X509 *peer = X509_STORE_CTX_get0_cert(of);
@@ -184,8 +184,8 @@ static bool trust_these(BIO *trusted, X509_STORE_CTX *of)
 	return same ? X509_STORE_add_cert(store, peer) == 1 : add_all(store, trusted);
 }
 
-/* A session that is resumed has no certificate to verify. It need not load the certificates to trust, which may be
- * hundreds. */
+/* OpenSSL calls this only for a full handshake. A resumed session has no certificate to verify, so it does not pay for
+ * loading the trusted certificates, which may be hundreds. */
 static int tls_verify(X509_STORE_CTX *of, void *context)
 {
 	struct http_tls_context *c = context;
@@ -206,7 +206,7 @@ static bool tls_trust(struct http_tls_context *c, const char *origin, const char
 	       resume_bond(&c->bond, origin, c->trusted);
 }
 
-/* The server sends tickets after the handshake. */
+/* OpenSSL calls this after the handshake, for each ticket that the server sends. The last one counts. */
 static int keep_ticket(SSL *ssl, SSL_SESSION *ticket)
 {
 	struct http_tls *t = SSL_get_app_data(ssl);

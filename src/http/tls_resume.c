@@ -10,12 +10,11 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#define KEPT_MAX_S 3600 /* the server then proves its name again, even if its ticket lasts longer */
-#define PEER_FIELD 3    /* the tag of the certificate in the bytes of a session */
+#define KEPT_MAX_S 3600 /* then the server must prove its name again, whatever its ticket says */
+#define PEER_FIELD 3    /* the certificate's tag in an encoded session */
 #define HEADER_MAX 8    /* bytes of a tag and a length */
 
-/* Stands before the bytes of the session. `from`: when the server proved its name. Times are of the wall clock, in
- * seconds. */
+/* Precedes the encoded session. `from`: when the server proved its name. Times are wall-clock seconds. */
 struct head {
 	struct resume_bond bond;
 	int64_t from, until;
@@ -28,7 +27,7 @@ static bool sum_text(EVP_MD_CTX *d, const char *text)
 	return EVP_DigestUpdate(d, text, strlen(text) + 1) == 1;
 }
 
-/* The time of the last change stands for the content. To read it would take longer than to verify the server. */
+/* The time of the last change stands for the content: reading it would take longer than verifying the server. */
 static bool sum_path(EVP_MD_CTX *d, const char *path)
 {
 	int64_t seen[5] = { 0 };
@@ -44,7 +43,7 @@ static bool sum_path(EVP_MD_CTX *d, const char *path)
 	return sum_text(d, path) && EVP_DigestUpdate(d, seen, sizeof(seen)) == 1;
 }
 
-/* OpenSSL divides the list of folders in the same way. */
+/* Splits the list of folders as OpenSSL does. */
 static bool sum_folders(EVP_MD_CTX *d, const char *list)
 {
 	char *copy = strdup(list), *rest = copy, *path;
@@ -112,9 +111,9 @@ bool resume_offer(SSL *ssl, const struct resume_bond *b, const void *p, size_t n
 	return offered;
 }
 
-/* ---- the bytes of a session */
+/* ---- encoding a session */
 
-/* The ticket and the first certificate of the chain that expires shorten the time of a session. 0: it is over. */
+/* A session expires with its ticket, or with the first certificate of the chain that expires. 0: it has expired. */
 static int64_t end_of(SSL *ssl, const SSL_SESSION *ticket, int64_t from)
 {
 	STACK_OF(X509) *chain = SSL_get0_verified_chain(ssl);
@@ -141,8 +140,8 @@ struct piece {
 	const unsigned char *at, *end;
 };
 
-/* Finds the field with the certificate of the server; an empty piece at the end if there is none. False: these are not
- * the bytes of a session. */
+/* Finds the field with the server's certificate; an empty piece at the end if there is none. False: these bytes are not
+ * an encoded session. */
 static bool find_peer(const unsigned char *der, long n, struct piece *fields, struct piece *peer)
 {
 	const unsigned char *at = der;
@@ -173,7 +172,7 @@ static unsigned char *tls_resume_add(unsigned char *to, const unsigned char *fro
 	return to + (end - from);
 }
 
-/* Copies the session without the certificate of the server. Nothing asks a resumed session for it, and OpenSSL would
+/* Copies the session without the server's certificate. Nothing asks a resumed session for it, and OpenSSL would
  * decode it, which costs more than the rest of the handshake. Returns the number of bytes; 0: it failed. */
 static size_t copy_session(const unsigned char *der, long n, unsigned char *out, size_t room)
 {

@@ -12,7 +12,7 @@ struct tls_context {
 	SSL_CTX *ctx;
 };
 
-/* A client that offers other protocols than HTTP/1.1 gets this one or no connection. */
+/* Chooses HTTP/1.1, and refuses a client that offers only other protocols. */
 static int choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *n,
 			   const unsigned char *offered, unsigned int length, void *ctx)
 {
@@ -82,7 +82,7 @@ struct bufferevent *tls_accept(struct tls_context *t, struct event_base *base, i
 
 	if (!ssl)
 		return NULL;
-	/* a call from here could otherwise enter our own callbacks */
+	/* without deferred callbacks, a call into libevent could enter our own callbacks */
 	bev = bufferevent_openssl_socket_new(base, fd, ssl, BUFFEREVENT_SSL_ACCEPTING,
 					     BEV_OPT_CLOSE_ON_FREE | BEV_OPT_DEFER_CALLBACKS);
 	if (!bev) {
