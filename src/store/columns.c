@@ -19,7 +19,7 @@ const struct column_copy column_copies[COLUMN_COPIES] = {
 	{ TAG_fence, FIELD_INT },
 	{ TAG_archived_at, FIELD_TIME },
 	{ TAG_holder,
-	  FIELD_STR }, /* queue_holder: of a lock of the whole queue; its index has none */
+	  FIELD_STR }, /* queue_holder: a lock of the whole queue has no holder in its index */
 	{ TAG_host, FIELD_STR },
 	{ TAG_acquired_at, FIELD_TIME },
 	{ TAG_expires_at, FIELD_TIME },
@@ -134,6 +134,11 @@ void column_copies_of(const struct record *r, struct str values[COLUMN_COPIES],
 		there[k++] = true;
 	}
 }
+
+/* --- task record ------------------------------------------------------------------------------ */
+
+/* Decodes the task in a record. It accepts only a record that would come back byte for byte, so that a store which
+ * writes the task as a file of another format loses nothing. */
 
 bool task_of_record(const struct store_rules *rules, const struct record *r, struct task *out,
 		    struct arena *a)

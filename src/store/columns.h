@@ -11,7 +11,7 @@
 #include "store/store.h"
 
 #define COLUMN_TEXTS 6  /* columns with a text of the task */
-#define COLUMN_WORDS 5  /* columns of a log entry */
+#define COLUMN_WORDS 5  /* a log entry's columns */
 #define COLUMN_COPIES 9 /* columns that copy a part of `hot` */
 
 struct column_copy {
@@ -22,7 +22,7 @@ struct column_copy {
 extern const uint8_t column_text_tags[COLUMN_TEXTS], column_entry_tags[COLUMN_WORDS];
 extern const struct column_copy column_copies[COLUMN_COPIES];
 
-/* The number of a lane, as a text for SQL. */
+/* A lane's number, as a text for SQL. */
 #define LANE_DIGITS(number) #number
 #define LANE_TEXT(lane) LANE_DIGITS(lane)
 #define LANES_TIMED_TEXT LANE_TEXT(LANE_LATER) "," LANE_TEXT(LANE_GOING)
@@ -44,6 +44,12 @@ static inline bool record_is_packed(const struct record *r)
 {
 	return str_starts(r->key, STR("task/")) || str_starts(r->key, STR("lock/"));
 }
+
+/* --- task record ------------------------------------------------------------------------------ */
+
+/*
+ * task_record: decodes the task in a record, for stores that keep tasks in other programs' files.
+ */
 
 /* Is the record a task, byte for byte as the queue would put it? */
 bool task_of_record(const struct store_rules *rules, const struct record *r, struct task *out,

@@ -10,7 +10,7 @@ extern const struct store_ops store_files, store_mem, store_sqlite;
 
 const struct store_ops *const store_built_in[] = { &store_sqlite, &store_files, &store_mem, NULL };
 
-/* The stores of this project, built in or in a module: for messages. */
+/* This project's stores, built in or in a module, for messages. */
 static const char *const known[] = { "sqlite", "mem", "files", "git", "postgres" };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -23,7 +23,7 @@ static void list_known(char *out, size_t room)
 		n += (size_t)snprintf(out + n, room - n, "%s%s:", i ? ", " : "", known[i]);
 }
 
-/* `word` is a scheme, or a text without one. The message never shows a whole URI: it may hold a password. */
+/* `word` is a scheme, or a text without one, never a whole URI. */
 static int fail_unknown(const struct store_env *env, struct str word, const char *what)
 {
 	const char *near = text_nearest(word, known, COUNT(known));

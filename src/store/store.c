@@ -176,6 +176,11 @@ struct str store_word(struct arena *a, struct str name)
 	return out;
 }
 
+/* --- heap ------------------------------------------------------------------------------------- */
+
+/* A binary heap in the order of query_cmp(). Building it takes linear time, so a scan that stops early never
+ * sorts the rest. */
+
 static int heap_cmp(const struct heap *h, const void *a, const void *b)
 {
 	return query_cmp(h->q, (const struct index *)((const char *)a + h->index),

@@ -40,8 +40,8 @@ enum store_fault {
 	STORE_NEWER = -8,        /* a newer pawl wrote the data */
 	STORE_CORRUPT = -9,      /* damaged data */
 	STORE_UNSUPPORTED = -10, /* a URI, a file system or a module that this build cannot serve */
-	STORE_MOVED = -11, /* replaced during the read: the caller reads again from the start */
-	STORE_OLDER = -12  /* an older pawl wrote the data, and this one does not read them */
+	STORE_MOVED = -11, /* replaced during the read; the caller reads again from the start */
+	STORE_OLDER = -12  /* an older pawl wrote the data, and this one cannot read them */
 };
 
 const char *store_fault_name(int fault); /* "busy" */
@@ -63,7 +63,7 @@ struct record {
 	bool body_changed;
 };
 
-/* More than there are statuses, and a power of two: it also masks a status that was read. */
+/* More than the number of statuses, and a power of two, because it also masks a status that was read. */
 #define STORE_STATUSES 16
 
 enum pick {
@@ -93,7 +93,7 @@ struct query {
 	size_t limit; /* 0: all */
 };
 
-/* Does the record belong to the answer (order, `after`, `text` and limit aside)? */
+/* Does the record belong to the answer, apart from order, `after`, `text` and limit? */
 bool query_matches(const struct query *q, const struct index *ix, int64_t now);
 /* The order of the answer. */
 int query_cmp(const struct query *q, const struct index *a, const struct index *b);
@@ -122,15 +122,15 @@ struct entry_query {
 	struct str after;     /* a cursor; empty: from the first entry */
 	size_t last;          /* only the newest N entries, the oldest of them first; 0: all */
 	int64_t since, until; /* only entries with since <= at < until; 0: no limit */
-	/* Does the entry count towards `last`? The entries in between come, too. It gets the ctx of the entry_fn, and the
+	/* Does the entry count towards `last`? The entries in between come, too. It gets the entry_fn's ctx, and the
 	 * store may ask twice. NULL: every entry counts. */
 	bool (*counts)(const struct entry *e, void *ctx);
-	/* Some entries after `since` may follow entries that are older: the store must not stop its search at an
-	 * older entry. Entries that edit_log() wrote are in the order of their times. */
+	/* Some entries after `since` may follow older entries, so the store must not stop its search at an older
+	 * entry. Entries that edit_log() wrote are in the order of their times. */
 	bool unordered;
 };
 
-/* Is the time of the entry within since and until? */
+/* Is the entry's time within since and until? */
 static inline bool entry_in_time(const struct entry_query *q, int64_t at)
 {
 	return at >= q->since && (!q->until || at < q->until);
@@ -173,7 +173,7 @@ struct edit {
 	unsigned forget_except;
 };
 
-/* Must have no effects except through the calls below: the store may run it again, on newer records.
+/* Must have no effects except through the calls below, because the store may run it again, on newer records.
  * 0: commit the write-set; > 0: a refusal, nothing is written; < 0: a fault, which modify() returns. */
 typedef int edit_fn(struct edit *e, void *ctx);
 
@@ -182,12 +182,12 @@ typedef int edit_fn(struct edit *e, void *ctx);
 int edit_get(struct edit *e, struct str key, struct record **out);
 /* Sees the state at its start: a put or drop by `fn` does not change the scan that is under way. */
 int edit_scan(struct edit *e, const struct query *q, record_fn *fn, void *ctx);
-/* The entries about one record: those of the store, then those of earlier edits of the same commit and of this edit,
- * which have no cursor yet. q: only `key` and `last`. fn returns 0 or a fault. */
+/* The entries about one record: the store's, then those of earlier edits in the same commit and of this edit, which
+ * have no cursor yet. q: only `key` and `last`. fn returns 0 or a fault. */
 int edit_entries(struct edit *e, const struct entry_query *q, entry_fn *fn, void *ctx);
 /* The first record of q's answer: 0, 1 if the answer is empty, or a fault. */
 int edit_first(struct edit *e, const struct query *q, struct record **out);
-/* Copies *r into the write-set, but not its strings: they must live until the end of the change. */
+/* Copies *r into the write-set, but not its strings, which must live until the change ends. */
 void edit_put(struct edit *e, struct record *r);
 void edit_drop(struct edit *e, struct str key);
 void edit_log(struct edit *e, struct str key, struct str data);
@@ -219,7 +219,7 @@ struct change {
  */
 struct relay {
 	void (*pack)(const struct change *c, struct buf *out);
-	/* Makes the packed change of another process runnable here, with memory from `a`: 0, or -EBADMSG. */
+	/* Makes another process's packed change runnable here, with memory from `a`: 0, or -EBADMSG. */
 	int (*adopt)(struct str bytes, struct change *out, struct arena *a);
 	/* After fn agreed or refused: packs the result for the process that owns the change. */
 	void (*report)(const struct change *c, struct buf *out);
@@ -237,9 +237,9 @@ struct store_counts;
 
 struct task;
 
-/* The queue's policy, for a store whose files other programs write: it applies to the tasks found there. */
+/* The queue's policy, for a store whose files other programs write. The store applies it to the tasks in them. */
 struct store_rules {
-	/* The index of a task. Its strings are those of the task; `a` holds its lists of keys. */
+	/* A task's index. Its strings are the task's own; `a` holds its lists of keys. */
 	void (*index)(const struct task *t, struct index *out, struct arena *a);
 	/* A sub-task of `parent`, or a task that `t` depends on, changed its status; 0: the task is absent. */
 	bool (*sub_moved)(struct task *parent, int64_t from, int64_t to);
@@ -248,12 +248,12 @@ struct store_rules {
 	void (*lock_gone)(struct task *t, int64_t now);
 };
 
-/* Options of the caller. The client fills them in, the queue passes them on, the store keeps them. */
+/* The caller's options. The client fills them in, the queue passes them on, the store keeps them. */
 struct store_options {
 	struct str queue;   /* name of the queue in the store; empty: default */
 	const char *dir;    /* where a store starts its search; NULL: the current folder */
 	int64_t timeout_ms; /* for each change; store_patience() replaces it */
-	int64_t net_ms;     /* the longest silence of a server; 0: the store's default */
+	int64_t net_ms;     /* a server's longest silence; 0: the store's default */
 	struct backoff
 		backoff; /* for a store that retries; the store sets its fields deadline and made */
 	bool counting;   /* adds to counts() */
@@ -264,7 +264,7 @@ struct store_options {
 	int64_t (*wall)(void); /* the machine's clocks, which tests replace; NULL: the real ones */
 	int64_t (*boot)(void);
 	struct str boot_id;
-	bool own_time; /* only tests: wall and boot also replace the clock of a server */
+	bool own_time; /* only tests: wall and boot also replace a server's clock */
 };
 
 struct store_env {
@@ -281,7 +281,7 @@ enum check_level { CHECK_OK, CHECK_NOTE, CHECK_BAD };
 /* One finding of check(): the object that was checked, its condition, and how to repair it. */
 typedef void check_fn(void *ctx, enum check_level level, const char *what, struct str text,
 		      struct str fix);
-/* The `fix` of a finding that `pawl doctor --fix` repairs: this text, then what the repair does. */
+/* The `fix` of a finding that `pawl doctor --fix` repairs is this text, followed by the repair. */
 #define CHECK_REPAIRS "pawl doctor --fix: "
 
 struct repair_part {
@@ -297,8 +297,8 @@ struct repair_sink {
 	int (*settle)(void *ctx);
 	void *ctx;
 };
-/* The two steps of a repair. MEND_BLOCKS: what keeps every change from happening, such as the lock of a ref that a
- * dead process left. MEND_DATA: all the rest; the caller holds the lock of the whole queue. */
+/* The two steps of a repair. REPAIR_BLOCKS repairs faults that block every change, such as a ref's lock that a dead
+ * process left. REPAIR_DATA repairs all others, while the caller holds the lock of the whole queue. */
 enum repair_step { REPAIR_BLOCKS, REPAIR_DATA };
 
 typedef void name_fn(void *ctx, struct str name);
@@ -338,11 +338,11 @@ struct store_ops {
 	void (*wake_clear)(struct store *s);
 	/* For doctor: reports every check of the place that needs no write. */
 	int (*check)(struct store *s, check_fn *fn, void *ctx);
-	/* For doctor --fix: repairs the findings of check() whose fix begins with CHECK_MENDS. A repair that removes
-	 * data saves it first. It never touches foreign data. A second call completes what a killed process left.
+	/* For doctor --fix: repairs the findings of check() whose fix begins with CHECK_REPAIRS. A repair that removes
+	 * data saves it first. It never touches foreign data. A second call completes a killed process's repair.
 	 * NULL: the store has nothing to repair. */
 	int (*repair)(struct store *s, enum repair_step step, const struct repair_sink *sink);
-	/* The names of all queues of the place. A queue that another process makes or removes during the call
+	/* The names of all the place's queues. A queue that another process makes or removes during the call
 	 * may or may not be among them. NULL: the store cannot list its queues. */
 	int (*queues)(struct store *s, name_fn *fn, void *ctx);
 	/* Removes the handle's queue with all its records and its log, whole or not at all; afterwards the
@@ -379,7 +379,7 @@ extern const struct store_ops *const store_built_in[]; /* ends with NULL */
  * parameter queue=NAME applies if env names no queue. The strings of `uri` and `env` must outlive the store. */
 int store_open(struct store **out, struct str uri, const struct store_env *env);
 void store_close(struct store *s);
-/* See script() of store_ops. */
+/* See store_ops.script. */
 int store_script(struct str uri, const struct store_env *env, struct buf *out);
 /* Sets the timeout of later changes. */
 void store_patience(struct store *s, int64_t timeout_ms);
@@ -392,14 +392,14 @@ int uri_parse(struct str text, struct uri *out); /* -1: not a URI */
 /* The URI for display: without a password, and for http without a user name, which may be a secret key. A URI whose
  * password may not end where it seems to becomes SCHEME://... */
 struct str uri_shown(struct arena *a, struct str text);
-/* A PostgreSQL URI: is it certain which part of it is the password? */
+/* For a PostgreSQL URI: is it certain which part is the password? */
 bool uri_is_clear(struct str text);
 bool uri_on_disk(const struct uri *u);                       /* is its path on this machine? */
 struct str uri_param(const struct uri *u, const char *name); /* empty: it has none */
 /* Fills in env->err and returns `fault`. */
 int store_fail(const struct store_env *env, int fault, const char *hint, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
-/* Refuses data that an older pawl wrote, and says how to bring its tasks over. place: the file, folder or schema. */
+/* Refuses data that an older pawl wrote, and says how to move its tasks over. place: the file, folder or schema. */
 int store_fail_older(const struct store_env *env, const char *place);
 /* Refuses a write to a store that was opened for reading, and a change inside a scan or a change (`inside`). */
 int store_may_write(const struct store_env *env, const char *place, bool inside);

@@ -60,7 +60,7 @@ static struct strs list_copy(struct arena *a, struct strs list)
 	return out;
 }
 
-/* A copy that the caller may change. If the change read a record without its body and put it again, the
+/* Makes a copy that the caller may modify. If the change read a record without its body and put it again, the
  * body is still in the store. */
 static int item_read(struct edit *e, const struct edit_item *it, bool body, struct record *out)
 {
@@ -105,7 +105,7 @@ struct merge {
 	void *ctx;
 	struct record *own; /* the edit's own records that match, in order */
 	size_t n_own, next;
-	size_t serial;               /* `fn` put the items from here on: this scan ignores them */
+	size_t serial;               /* `fn` put the items from here on; this scan ignores them */
 	const struct record *anchor; /* the record of q->after */
 	size_t sent;
 	bool enough;
@@ -128,7 +128,7 @@ static int merge_send(struct merge *m, const struct record *r)
 	return rc;
 }
 
-/* Sends the own records that come before `limit`; NULL: all that remain. */
+/* Sends the edit's own records that come before `limit`; NULL: all that remain. */
 static int merge_own(struct merge *m, const struct index *limit)
 {
 	int rc = 0;
@@ -151,7 +151,7 @@ static int merge_stored(const struct record *r, void *ctx)
 	return rc ? rc : merge_send(m, r);
 }
 
-/* One comparison for each order: standard qsort() passes no context, and the variants that do are not portable. */
+/* One comparison for each order, because standard qsort() passes no context, and variants that do are not portable. */
 static int order_by(enum pick pick, const void *a, const void *b)
 {
 	const struct record *x = a, *y = b;
@@ -209,7 +209,7 @@ int edit_scan(struct edit *e, const struct query *q, record_fn *fn, void *ctx)
 		if (rc)
 			return rc < 0 ? rc : 0;
 		m.anchor = anchor;
-		if (item_find(e, q->after)) /* the store's position of it may be stale */
+		if (item_find(e, q->after)) /* its position in the store may be stale */
 			inner.after = (struct str){ 0 };
 	}
 	rc = merge_collect(&m);

@@ -17,9 +17,16 @@ void heap_order(struct heap *h);
 /* Takes the first item out; there must be one. */
 void *heap_pop(struct heap *h);
 
+/* --- recount ---------------------------------------------------------------------------------- */
+
+/*
+ * recount: counts every task's dependencies and sub-tasks from scratch. A task stores its counts, so that a claim
+ * reads one record. Another program that edits a queue's files does not update them.
+ */
+
 struct recount_entry {
 	struct str key;    /* empty: the slot is free */
-	int32_t open_subs; /* what its sub-tasks add to its count */
+	int32_t open_subs; /* the count that its sub-tasks add up to */
 	uint8_t status;    /* 0: the record cannot be used */
 	bool unsure;       /* one of its sub-tasks cannot be used */
 	bool present;      /* false: only its sub-tasks are known */
@@ -36,7 +43,7 @@ struct recount {
 void recount_add(struct recount *c, struct str key, struct str parent, int64_t status);
 /* NULL: the task was not added. */
 const struct recount_entry *recount_find(const struct recount *c, struct str key);
-/* Sets the counts of *t, the task with this key. false: a task that adds to them cannot be used. */
+/* Sets the counts in *t, the task with this key. false: a task that adds to them cannot be used. */
 bool recount_task(const struct recount *c, struct str key, struct strs depends, struct task *t);
 void recount_free(struct recount *c);
 

@@ -87,6 +87,11 @@ struct str uri_param(const struct uri *u, const char *name)
 	return (struct str){ 0 };
 }
 
+/* --- shown ------------------------------------------------------------------------------------ */
+
+/* Shows a URI to people without its password, even if the URI is malformed. If it is not certain where the
+ * password ends, everything after the scheme is hidden. */
+
 #define HIDDEN STR("\xe2\x80\xa6") /* an ellipsis */
 
 /* --- PostgreSQL ----------------------------------------------------------------------------------- */
@@ -115,7 +120,7 @@ static bool is_socket(struct str host)
 	return host.n >= 3 && str_eq_nocase(str_n(host.p, 3), STR("%2F"));
 }
 
-/* An unquoted character of a password moves a part of the password into a host or a port, where it looks out of
+/* An unquoted character in a password moves a part of the password into a host or a port, where it looks out of
  * place. */
 static bool is_host(struct str host)
 {
@@ -172,7 +177,7 @@ static bool is_clear(struct str rest, struct parts *p)
 	return true;
 }
 
-/* Parameters without a secret. Others may hold a part of a password with an unquoted '&'. */
+/* Does the parameter never hold a secret? Others may hold a part of a password with an unquoted '&'. */
 static bool is_harmless(struct str param)
 {
 	static const char *const names[] = {
@@ -229,7 +234,7 @@ static void add_params(struct buf *b, struct str rest)
 	}
 }
 
-/* Also misspelt: "postgress://", "POSTGRES://", "postgres//". */
+/* Accepts misspelt schemes, too: "postgress://", "POSTGRES://", "postgres//". */
 static bool is_postgres(struct str text)
 {
 	size_t n = 0, name = 0;
@@ -286,7 +291,7 @@ static struct str postgres_shown(struct arena *a, struct str text)
 
 /* --- other places --------------------------------------------------------------------------------- */
 
-/* A text that names no store of ours, for example host=HOST password=PASSWORD or USER:PASSWORD@HOST. */
+/* A text that names none of pawl's stores, for example host=HOST password=PASSWORD or USER:PASSWORD@HOST. */
 static bool is_doubtful(struct str text)
 {
 	static const char *const ours[] = { "sqlite", "files", "mem", "git" };
@@ -302,8 +307,8 @@ static bool is_doubtful(struct str text)
 	return shown_has(text, '@');
 }
 
-/* Is there an '@' after the host? An unquoted '/' in a password moves the rest of the password there. A URI without a host
- * has no password. */
+/* Is there an '@' after the host? An unquoted '/' in a password moves the rest of the password there. A URI without
+ * a host has no password. */
 static bool hides_secret(struct str text, size_t host)
 {
 	struct str rest = str_n(text.p + host, text.n - host);

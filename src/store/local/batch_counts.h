@@ -12,8 +12,8 @@
 #define COUNTS_ROOM 20480
 
 struct store_counts {
-	/* the store's counters: commits that changed something, the changes in them, and the changes that another
-	 * process than the caller's made */
+	/* the store's counters: commits that changed something, the changes in them, and the changes among these that came
+	 * through a slot (combine.h) */
 	_Atomic uint64_t commits, changes, handed;
 	uint64_t unused[5];
 	uint64_t room[COUNTS_ROOM / 8]; /* the caller's counters */

@@ -17,7 +17,7 @@
 #define SLEEP_LONG 40
 #define LINE_MS \
 	15 /* after this time the owner of an unserved call waits in the kernel's queue, too */
-#define UNSERVED_MS 1000 /* after this time it does so in any case */
+#define UNSERVED_MS 1000 /* after this time the owner waits there in any case */
 
 #define HOLDER_AT (INT64_C(1) << 30) /* the byte that the holder owns */
 
@@ -33,8 +33,8 @@ void combine_at(const char *name)
 
 /* --- the file ----------------------------------------------------------------------------------- */
 
-/* Writes real blocks: on a full disk, a write through the mapping into a hole is SIGBUS. In a file of zeros every slot
- * is free. */
+/* Writes real blocks, because on a full disk a write through the mapping into a hole raises SIGBUS. In a file of zeros
+ * every slot is free. */
 static int combine_fill(int fd)
 {
 	static const char zeros[4096];
@@ -150,14 +150,14 @@ static uint32_t combine_top(const struct combine *c)
 	return n < COMBINE_SLOTS ? n : COMBINE_SLOTS;
 }
 
-/* The slot at which a round begins. The remainder keeps `turn + i` from overflowing: after an overflow a round could
+/* The slot at which a round begins. The remainder keeps `turn + i` from overflowing. After an overflow a round could
  * visit, and take, one slot twice. */
 static uint32_t first_slot(const struct combine *c)
 {
 	return atomic_load(&c->file->turn) % COMBINE_SLOTS;
 }
 
-/* Reads the length once: the value that was checked must be the value that is used. */
+/* Reads the length once, because another process may change it between the check and the use. */
 static size_t combine_length(const uint32_t *n, size_t max)
 {
 	uint32_t v = *(const volatile uint32_t *)n;
@@ -177,7 +177,7 @@ static void set_idle(struct combine *c)
 	atomic_store(&combine_own_head(c)->word, c->word);
 }
 
-/* Called for every call, since another process may have refilled a truncated file, with `top` at 0. */
+/* Runs for every call, because another process may have refilled a truncated file, which resets `top` to 0. */
 static void raise_top(struct combine *c)
 {
 	uint32_t n = atomic_load(&c->file->top);
@@ -187,7 +187,7 @@ static void raise_top(struct combine *c)
 		;
 }
 
-/* The slot of a process that died is free, in whatever state it is: the kernel has released its byte. */
+/* A dead process's slot is free in any state, because the kernel has released its byte. */
 static bool find_slot(struct combine *c)
 {
 	for (int i = 0; c->slot < 0 && i < COMBINE_SLOTS; i++)
@@ -231,7 +231,7 @@ bool combine_publish(struct combine *c, uint32_t queue, struct str call, int64_t
 	h = combine_own_head(c);
 	raise_top(c);
 	atomic_thread_fence(
-		memory_order_release); /* a holder that still copies the last call sees its end first */
+		memory_order_release); /* a holder that is still copying the last call sees its end first */
 	memcpy(c->file->text[c->slot].call, call.p, call.n);
 	h->call_n = (uint32_t)call.n;
 	h->call_sum = combine_sum(call);
@@ -261,7 +261,7 @@ static enum combine_end read_reply(struct combine *c, uint32_t w, struct combine
 	fits = h->reply_sum == combine_sum(out->report);
 	atomic_thread_fence(memory_order_seq_cst);
 	if (!fits || atomic_load(&combine_own_head(c)->word) != w || bus_torn(c->bus))
-		return COMBINE_UNKNOWN; /* a program has truncated the file meanwhile */
+		return COMBINE_UNKNOWN; /* a program truncated or changed the file during the read */
 	return end == COMBINE_RAN || end == COMBINE_FAULT || end == COMBINE_ALONE ? end
 										  : COMBINE_UNKNOWN;
 }
@@ -284,7 +284,7 @@ enum combine_end combine_result(struct combine *c, struct combine_reply *out, st
 	}
 }
 
-/* false: the word did not change, so the holder may be gone. */
+/* Sleeps until the word changes. false: it did not change in time, so the holder may be dead. */
 static bool combine_sleep(struct head *h, uint32_t seen, int64_t ms)
 {
 	atomic_store(&h->sleeping, 1);
@@ -311,20 +311,20 @@ static enum combine_end give_up(struct combine *c, struct combine_reply *out, st
 struct tries {
 	int64_t start, deadline;
 	int64_t patience; /* as in struct combine */
-	uint32_t served;  /* gate_served() before the latest nap */
-	bool idle;        /* no holder served a call during that nap */
+	uint32_t served;  /* gate_served() before the latest sleep */
+	bool idle;        /* no holder served a call during that sleep */
 };
 
-/* If the holders serve no calls, a turn in the kernel's queue is sure to come. If another process stands in line
- * already, it may serve our call, so we join only after LINE_MS. After UNSERVED_MS we rely on no other process: the
- * holder that took our call may have died, and the others may serve no calls, or only those of another queue. */
+/* If the holders serve no calls, the kernel's queue still gives us the gate. If another process is already in line, it
+ * may serve our call, so we join only after LINE_MS. After UNSERVED_MS we rely on no other process. The holder that took
+ * our call may have died, and the others may serve no calls, or only the calls of another queue. */
 static bool joins_line(const struct tries *t, const struct gate *g, int64_t waited)
 {
 	return waited >= UNSERVED_MS || (t->idle && (waited >= LINE_MS || !gate_line(g)));
 }
 
-/* In line we do not see an answer, so at first we stay only briefly. But a process that leaves the line loses its place.
- * So later each stay is longer than the one before, and at last it is long enough for a turn. */
+/* A process in line does not see an answer, so at first we stay only briefly. But a process that leaves the line loses
+ * its place. So each later stay is longer than the one before, until one is long enough to reach the gate. */
 static int64_t combine_stay(const struct tries *t, int64_t waited)
 {
 	int64_t left = t->deadline - t->start - waited;
@@ -333,7 +333,7 @@ static int64_t combine_stay(const struct tries *t, int64_t waited)
 	return waited < t->patience ? combine_shorter(ms, t->patience - waited) : ms;
 }
 
-/* After GATE_POLITE_MS we try the gate although others stand in line. If it is free then, they are not awake. */
+/* After GATE_POLITE_MS we try the gate although other processes are in line. If we get it, those processes are not awake. */
 static int try_gate(struct gate *g, struct str who, const struct tries *t)
 {
 	int64_t waited = os_boot_ms() - t->start;
@@ -417,7 +417,7 @@ enum combine_end combine_wait(struct combine *c, struct gate *g, struct str who,
 
 /* --- in the holder of the gate ------------------------------------------------------------------- */
 
-/* Does the owner still want its call? Valid only if the word has not changed since it was read. */
+/* Does the owner still want its call? The answer holds only if the word has not changed since it was read. */
 static bool combine_wanted(const struct combine *c, const struct head *h, int64_t now)
 {
 	return h->boot == c->boot && now < h->deadline;
@@ -436,7 +436,7 @@ static bool combine_copy(struct combine *c, struct combine_call *call, struct ar
 	return atomic_load(&h->word) == call->word;
 }
 
-/* Reads the word once: if it has changed since then, the exchange fails and the call is not TAKEN. */
+/* Reads the word once. If the word has changed since then, the exchange fails, and the call is not TAKEN. */
 static bool combine_take_slot(struct combine *c, struct combine_call *out, uint32_t queue,
 			      bool first, int64_t now, struct arena *a)
 {
@@ -517,7 +517,7 @@ void combine_reply(struct combine *c, const struct combine_call *call, uint64_t 
 	bool fits = report.n <= COMBINE_REPLY_MAX;
 
 	if (atomic_load(&h->word) != call->word)
-		return; /* the owner has ended its call, or reads an answer already */
+		return; /* the owner has ended its call, or is already reading an answer */
 	h->end = fits ? end : COMBINE_ALONE;
 	h->rc = rc;
 	h->reply_n = fits ? (uint32_t)report.n : 0;

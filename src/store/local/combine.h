@@ -88,12 +88,12 @@ struct combine {
 	uint32_t word;   /* word of our latest call */
 	bool asked;      /* our latest call has no result yet */
 	uint64_t boot;
-	/* ms; a call that no holder has taken for this long is withdrawn, and its owner runs it; 0: only at its deadline */
+	/* ms; after this time the owner withdraws a call that no holder has taken, and runs it; 0: wait until the deadline */
 	int64_t patience;
-	/* The store takes its time once for each batch. A call that arrives later must not get this time: its owner may have
-	 * seen a later one. So the holder looks first, and takes only the calls that it saw. */
+	/* The store takes its time once for each batch. A call that arrives later must not get this time, because its owner
+	 * may have seen a later one. So the holder lists the calls first, and takes only the listed ones. */
 	bool checks;
-	uint32_t checked[COMBINE_SLOTS]; /* by slot: the word of the call that was seen; 0: none */
+	uint32_t checked[COMBINE_SLOTS]; /* by slot: the listed call's word, as TAKEN; 0: none */
 };
 
 /* -errno if group commit does not work here. */
@@ -101,7 +101,7 @@ int combine_open(struct combine *c, const char *path, const struct stat *like);
 void combine_close(struct combine *c);
 /* Is the file open, and still at its path? */
 bool combine_stands(const struct combine *c);
-/* The number of this slots file, which no other one has. */
+/* The unique number of this slots file. */
 uint64_t combine_number(struct combine *c);
 
 /* --- in a waiting process ------------------------------------------------------------------------ */
@@ -117,7 +117,7 @@ enum combine_end {
 	COMBINE_FAULT =
 		3, /* only from a pawl before 0.2: its commit failed, the report is a struct store_error */
 	COMBINE_LATE = 4,   /* the deadline has passed: the call did not run and will not run */
-	COMBINE_UNKNOWN = 5 /* a holder still runs it at the deadline, or the file is damaged */
+	COMBINE_UNKNOWN = 5 /* a holder had taken it at the deadline, or the file is damaged */
 };
 
 struct combine_reply {
@@ -127,7 +127,7 @@ struct combine_reply {
 
 enum combine_end combine_wait(struct combine *c, struct gate *g, struct str who, int64_t deadline,
 			      struct combine_reply *out, struct arena *a);
-/* The result of our call, after we held the gate ourselves; withdraws a call that did not run. */
+/* The result of our call, after we held the gate ourselves. Withdraws a call that no holder has answered. */
 enum combine_end combine_result(struct combine *c, struct combine_reply *out, struct arena *a);
 
 /* --- in the holder of the gate ------------------------------------------------------------------- */
@@ -140,16 +140,16 @@ struct combine_call {
 };
 
 /*
- * For a store whose data is not beside the gate: if a program deletes the gate, two processes can hold two gates and
- * have one slots file. So the holder owns the file, too, while it takes and answers calls. false: another process does.
+ * For a store whose data is not beside the gate. If a program deletes the gate, two processes can hold two gates and
+ * share one slots file. So the holder also owns the file while it takes and answers calls. false: another process owns it.
  */
 bool combine_own(struct combine *c);
 void combine_disown(struct combine *c);
-/* The calls that wait for this queue, without taking them: a hint of what combine_take() will return. */
+/* Lists the calls that wait for this queue, without taking them. combine_take() may return fewer. */
 size_t combine_check(struct combine *c, uint32_t queue, struct combine_call *out, size_t room,
 		     struct arena *a);
-/* Takes the calls that wait for this queue. first: the first take of this batch. Then a holder that died left each
- * TAKEN slot, and `out` must have room for all COMBINE_SLOTS calls. */
+/* Takes the calls that wait for this queue. first: the first take of this batch, so every TAKEN slot is left over from an
+ * earlier holder. Then `out` must have room for all COMBINE_SLOTS calls. */
 size_t combine_take(struct combine *c, uint32_t queue, bool first, struct combine_call *out,
 		    size_t room, struct arena *a);
 /* Before the commit. A report that does not fit becomes COMBINE_ALONE. Does nothing if the owner has ended its call. */
@@ -157,11 +157,11 @@ void combine_reply(struct combine *c, const struct combine_call *call, uint64_t 
 		   enum combine_end end, int rc, struct str report);
 /* After the commit, for each taken call: sets DONE and wakes the owner. */
 void combine_answer(struct combine *c, const struct combine_call *call);
-/* Do several calls wait for this queue? */
+/* Are several calls waiting for this queue? */
 bool combine_crowd(const struct combine *c, uint32_t queue);
-/* After leaving the gate: wakes one process that waits for it. false: no process waits. */
+/* After leaving the gate: wakes one process that is waiting for it. false: no process is waiting. */
 bool combine_nudge(struct combine *c);
-/* The usual number of calls of other processes in recent batches: a holder waits a moment for this many. */
+/* How many calls of other processes recent batches had. A holder waits a moment for this many. */
 uint32_t combine_expected(const struct combine *c);
 void combine_learn(struct combine *c, uint32_t calls);
 

@@ -35,7 +35,7 @@ _Static_assert(sizeof(struct head) == 64, "other versions of pawl use the same l
 
 struct combine_file {
 	_Atomic uint32_t layout, top /* slots used so far */, expected, turn;
-	_Atomic uint64_t number; /* random, of this file; 0: none yet */
+	_Atomic uint64_t number; /* this file's random number; 0: none yet */
 	struct head head[COMBINE_SLOTS];
 	struct {
 		char call[COMBINE_CALL_MAX], reply[COMBINE_REPLY_MAX];
@@ -51,7 +51,7 @@ static inline uint64_t combine_sum_word(uint64_t h, uint64_t word)
 	return h ^ h >> 32;
 }
 
-/* Never 0. A truncated file reads as zeros, also in the middle of a call or a reply. */
+/* Never 0, because a truncated file reads as zeros, even in the middle of a call or a reply. */
 static inline uint32_t combine_sum(struct str bytes)
 {
 	uint64_t h = 0xcbf29ce484222325u ^ bytes.n; /* FNV-1a, a word at a time */
@@ -59,7 +59,7 @@ static inline uint32_t combine_sum(struct str bytes)
 	uint64_t word;
 
 	for (size_t i = 0; i < words; i += sizeof(word)) {
-		memcpy(&word, bytes.p + i, sizeof(word)); /* of a constant size: one instruction */
+		memcpy(&word, bytes.p + i, sizeof(word)); /* a constant size: one instruction */
 		h = combine_sum_word(h, word);
 	}
 	if (rest) {

@@ -14,7 +14,7 @@
 #include "base/when.h"
 #include "store/local/gate.h"
 
-#define TEXT_SIZE 232 /* bytes for the name of the holder; the notes follow */
+#define TEXT_SIZE 232 /* bytes for the holder's name; the counters, flags and notes follow */
 #define SERVED_AT TEXT_SIZE
 #define AWAITED_AT (SERVED_AT + (int)sizeof(uint32_t))
 #define CROWD_AT (AWAITED_AT + (int)sizeof(uint32_t))
@@ -28,8 +28,8 @@
 #define MARKED 2u
 #define LINED 4u
 
-/* Writes real blocks: on a full disk, a write through the mapping into a hole is SIGBUS. The content of a truncated
- * file is unknown, so this sets the mark of a commit to be safe. */
+/* Writes real blocks, because on a full disk a write through the mapping into a hole raises SIGBUS. A truncated file may
+ * have had the mark of a commit, so this sets it. */
 static int gate_allocate(struct gate *g)
 {
 	static const uint32_t words[GATE_SIZE / sizeof(uint32_t)] = { [CROWD_AT /
@@ -39,8 +39,8 @@ static int gate_allocate(struct gate *g)
 	return n == GATE_SIZE ? 0 : n < 0 ? -errno : -ENOSPC;
 }
 
-/* Only the holder of the gate may call this: another process could have begun to count. On a full disk there are no
- * counters. */
+/* Only the holder of the gate may call this, because another process may have begun to count. On a full disk there are
+ * no counters. */
 static void make_counts(struct gate *g)
 {
 	static const char zeros[4096];
@@ -96,7 +96,7 @@ static int gate_prepare(struct gate *g)
 	return gate_map(g);
 }
 
-/* All users of the database must be able to use the gate: neither the umask nor an open by root may prevent that. */
+/* All users of the database must be able to use the gate, even if root or a process with a strict umask creates it. */
 static int gate_create(int dir, const char *path, const struct stat *like)
 {
 	mode_t mode = like->st_mode & 0666;
@@ -189,7 +189,7 @@ static _Atomic uint32_t *gate_flags(const struct gate *g)
 	return word_at(g, CROWD_AT);
 }
 
-/* --- turns -------------------------------------------------------------------------------------- */
+/* --- the line ----------------------------------------------------------------------------------- */
 
 bool gate_line(const struct gate *g)
 {
@@ -202,7 +202,7 @@ void gate_line_stuck(struct gate *g)
 	g->hurry_until = os_boot_ms() + HURRY_MS;
 }
 
-/* For the holder. Clears the flag before it checks: a process that joins the line in between sets the flag again. */
+/* For the holder. Clears the flag before the check, so that a process that joins the line in between sets it again. */
 static void check_line(struct gate *g)
 {
 	atomic_fetch_and(gate_flags(g), ~LINED);
@@ -235,7 +235,7 @@ bool gate_await_served(struct gate *g, uint32_t seen, int64_t ms)
 
 /* --- the holder --------------------------------------------------------------------------------- */
 
-/* Reads with pread(), and checks the length: touching a mapped page behind the end of the file is SIGBUS. */
+/* Reads with pread() and checks the length, because touching a mapped page behind the end of the file raises SIGBUS. */
 static void search_inside(struct gate *g)
 {
 	g->whole = pread(g->fd, g->inside, sizeof(g->inside), CROWD_AT) ==
@@ -327,7 +327,7 @@ bool gate_was_crowded(const struct gate *g)
 	return g->inside[0] & CROWDED;
 }
 
-/* Not through the mapping, which shows zeros for a truncated file. false: the file is truncated. */
+/* Does not use the mapping, which shows zeros for a truncated file. false: the file is truncated. */
 static bool read_flags(const struct gate *g, uint32_t *out)
 {
 	return pread(g->fd, out, sizeof(*out), CROWD_AT) == (ssize_t)sizeof(*out);
@@ -345,7 +345,7 @@ void gate_set_crowded(struct gate *g)
 	uint32_t n;
 
 	if (g->map && atomic_load(gate_flags(g)) & CROWDED && !bus_torn(g->bus))
-		return; /* set in the file itself: the usual case needs no system call */
+		return; /* already set: the usual case needs no system call */
 	if (read_flags(g, &n) && !(n & CROWDED))
 		atomic_fetch_or(gate_flags(g), CROWDED);
 }
@@ -379,7 +379,7 @@ bool gate_peek(int fd, uint32_t notes[GATE_NOTES])
 	return pread(fd, notes, (size_t)size, NOTES_AT) == size;
 }
 
-/* A program may have truncated the file: touching the missing pages is SIGBUS. */
+/* A program may have truncated the file, and touching the missing pages raises SIGBUS. */
 static bool has_counts(int fd)
 {
 	struct stat st;
@@ -454,8 +454,12 @@ int gate_busy(const struct gate *g, const struct store_env *env, const char *pat
 	return rc;
 }
 
-/* Is it a folder of ours, and can nobody else change (or read) it? A program that could replace it would read the calls
- * of this user, and answer them. */
+/* --- meet ------------------------------------------------------------------------------------- */
+
+/* Finds or makes the folder of gate.h. A folder that another user could read or replace is never used, because that user
+ * could read our calls and answer them. */
+
+/* Does the folder belong to this user, and has it none of the mode bits `others`? */
 static bool is_ours(const char *path, mode_t others)
 {
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

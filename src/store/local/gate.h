@@ -52,18 +52,18 @@ int gate_open(struct gate *g, const char *path, const struct stat *like);
 /* gate_open() below the folder `dir`. */
 int gate_open_at(struct gate *g, int dir, const char *path, const struct stat *like);
 void gate_close(struct gate *g);
-/* Is the file open, and still at its path? The lock of a file that is not at the path excludes no one. */
+/* Is the file open, and still at its path? A lock on a file that is not at the path excludes no other process. */
 bool gate_stands(const struct gate *g, const char *path);
 /* 0, -ETIMEDOUT, another -errno */
 int gate_lock(struct gate *g, int64_t timeout_ms, struct str who);
-/* gate_lock() without waiting; also -ETIMEDOUT if a process stands in line. */
+/* gate_lock() without waiting; also -ETIMEDOUT if another process is in line. */
 int gate_try(struct gate *g, struct str who);
-/* Does a process stand in line? */
+/* Is a process in line? */
 bool gate_line(const struct gate *g);
 /* The processes in line had GATE_POLITE_MS and did not take the free gate: ignore them for a while. */
 void gate_line_stuck(struct gate *g);
 #define GATE_POLITE_MS 100
-/* A counter of the batches in which a holder served calls of others. */
+/* Counts the batches in which a holder served other processes' calls. */
 uint32_t gate_served(const struct gate *g);
 void gate_count_served(struct gate *g);
 /* Waits up to `ms` until the counter differs from `seen`; false: it did not. */
@@ -74,16 +74,16 @@ void gate_unlock(struct gate *g);
 /* Leaves a note to the next holder, and wakes processes that watch the folder. Call it when the change is
  * visible. */
 void gate_announce(struct gate *g, const uint32_t notes[GATE_NOTES]);
-/* The note of the holder before us; 0 if it is lost. */
+/* The previous holder's note; zeros if it is lost. */
 void gate_notes(const struct gate *g, uint32_t notes[GATE_NOTES]);
 /* Reads the note without the lock: `fd` is an open gate file. false: there is no note. */
 bool gate_peek(int fd, uint32_t notes[GATE_NOTES]);
-/* Has a process published a call? The flag is never cleared. gate_was_crowded(): as read when we locked the gate. */
+/* Has a process ever published a call? The flag is never cleared. gate_was_crowded(): as read when we locked the gate. */
 bool gate_was_crowded(const struct gate *g);
 bool gate_crowded(const struct gate *g);
 void gate_set_crowded(struct gate *g);
-/* A holder sets the mark before its commit and clears it afterwards. A mark that is set when we get the gate means that
- * the last holder died in its commit, or that the commit failed. */
+/* A holder sets the mark before its commit and clears it after success. If the mark is set when we get the gate, the
+ * last holder died in its commit, or the commit failed, or the file was truncated. */
 void gate_mark(struct gate *g, bool on);
 bool gate_was_marked(const struct gate *g);
 /* Is the mark set now? Works with or without the lock. */
@@ -97,7 +97,18 @@ struct store_counts *gate_counts_at(struct gate *g, const char *path);
 /* Fills in env->err after a timeout: STORE_BUSY, with the name of the holder of `path`. */
 int gate_busy(const struct gate *g, const struct store_env *env, const char *path);
 
-/* The path FOLDER/NAME in `a`, and owner and mode for files there in *like. NULL: there is no safe folder. */
+/* --- meet ------------------------------------------------------------------------------------- */
+
+/*
+ * meet: a folder that is shared by all processes of one user on one machine that use the same server. It holds the gate
+ * and the slots (gate.h, combine.h) of a store whose data is elsewhere.
+ *
+ * The folder is the first safe one of $XDG_RUNTIME_DIR/pawl, /run/user/UID/pawl and /tmp/pawl-UID. A safe folder belongs to
+ * this user, no other user can write to it or read it, and it is neither a link nor on a network file system.
+ */
+
+/* Returns the path FOLDER/NAME, allocated in `a`, and sets *like to the owner and mode for files there. NULL: there is no
+ * safe folder. */
 char *meet_path(struct arena *a, struct str name, struct stat *like);
 
 #endif

@@ -14,7 +14,7 @@
 #define SERVES \
 	16 /* ms spent on other processes' calls after our own change; see doc/decisions.md */
 
-/* false: group commit does not work here, or no process has asked for it yet; then the gate alone is used. */
+/* false: group commit does not work here, or the slots file of our unanswered call is gone. */
 static bool batch_ready(struct batch *b)
 {
 	if (b->combine->hopeless || combine_stands(b->combine))
@@ -125,9 +125,9 @@ static void forget_doubtful(struct batch *b)
 }
 
 /*
- * Earlier holders died while they served calls. If the batch of a call is the last committed one, its reply is
- * ready. We deliver it after the commit is durable and before our own commit, which overwrites the number of that
- * batch. If a step fails, these calls get no answer from us, and the next holder settles them.
+ * Earlier holders died while they served calls, or could not tell whether their commit failed. If a call's batch is the
+ * last committed one, its reply is ready. We deliver it after the commit is durable and before our own commit, which
+ * overwrites that batch number. If a step fails, these calls get no answer from us, and the next holder settles them.
  */
 static int batch_settle(struct batch *b)
 {
@@ -204,7 +204,7 @@ static size_t take_more(struct batch *b, bool first, struct arena *a)
 	return b->n - before;
 }
 
-/* How many of these calls are not our own? A process that got the gate while it waited has a call in its slot, too. */
+/* How many of these calls are not our own? A process that got the gate while it waited still has a call in its slot. */
 static uint32_t batch_others(const struct batch *b, const struct combine_call *calls, size_t n)
 {
 	uint32_t found = 0;
@@ -214,7 +214,7 @@ static uint32_t batch_others(const struct batch *b, const struct combine_call *c
 	return found;
 }
 
-/* A process that has just got its answer often asks again at once: waiting for it makes the batch larger. */
+/* A process that has just got its answer often publishes its next call at once. Waiting for it makes the batch larger. */
 static void take_first(struct batch *b, struct arena *a)
 {
 	uint32_t expected = combine_expected(b->combine);
@@ -272,8 +272,8 @@ int batch_run(struct batch *b, struct arena *a, bool *worth)
 	return rc;
 }
 
-/* After a fault each owner makes its change alone, since nothing was committed. If the commit may have happened, the
- * owners get no answer from us: the next holder learns the outcome from the number of the batch. */
+/* After a fault each owner makes its change alone, because nothing was committed. If the commit may have happened, the
+ * owners get no answer from us. The next holder learns the outcome from the batch number. */
 void batch_end(struct batch *b, int fault)
 {
 	bool unsure = fault < 0 && b->store->env.err->applied == '?';
@@ -289,7 +289,7 @@ void batch_end(struct batch *b, int fault)
 	b->wrote = false;
 }
 
-/* Do several processes wait for the holder of the gate? */
+/* Are several processes waiting for the holder, and none in the kernel's line? */
 static bool batch_waits(struct batch *b)
 {
 	return batch_leads(b) && !gate_line(b->gate) &&
@@ -297,8 +297,8 @@ static bool batch_waits(struct batch *b)
 }
 
 /* The process that made the last commit is awake and has the pages in memory, so it serves the next calls sooner
- * than another would. Its own caller waits meanwhile. A fault here does not concern that caller: its change is
- * committed. */
+ * than another would. Its own caller waits meanwhile, but a fault here does not concern that caller, whose change is
+ * already committed. */
 int batch_serve_on(struct batch *b, int64_t deadline)
 {
 	int64_t now = os_boot_ms(), end = now + SERVES < deadline ? now + SERVES : deadline;
@@ -316,8 +316,8 @@ bool batch_nudge(struct batch *b)
 {
 	if (!gate_crowded(b->gate) || !batch_ready(b) || !combine_nudge(b->combine))
 		return false;
-	/* The process that we wake would run its call alone, and our next call would wait for it. If it waits a moment for
-	 * us instead, two processes share each commit. */
+	/* The process that we wake would run only its own call, and our next call would wait for it. If it waits a moment
+	 * for us instead, two processes share each commit. */
 	if (!combine_expected(b->combine))
 		combine_learn(b->combine, 1);
 	return true;

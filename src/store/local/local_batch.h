@@ -14,23 +14,23 @@ struct batch;
 struct batch_ops {
 	/* Opens b->combine: 0 or -errno. */
 	int (*open)(struct batch *b);
-	/* Before the holder runs these calls: sets the time, and may read the records that they want. */
+	/* Sets the time before the holder runs these calls, and may read the records that they want. */
 	int (*prepare)(struct store *s, const struct change *calls, size_t n);
 	/* The time of the change. */
 	int64_t (*now)(struct store *s);
 	int (*apply)(struct store *s, const struct edit *e);
 	/* Has the whole transaction been rolled back? */
 	bool (*lost)(struct store *s);
-	/* The number of the last batch of this queue and of these slots that was committed; 0: none. */
+	/* The number of the last committed batch of this queue and these slots; 0: none. */
 	int (*last)(struct store *s, uint64_t *out);
 	/* Makes `id` that number when the transaction is committed. */
 	int (*note)(struct store *s, uint64_t id);
-	/* Makes every visible commit durable, also those of other processes. */
+	/* Makes every visible commit durable, including commits of other processes. */
 	int (*make_durable)(struct store *s);
 
 	/* The caller holds the gate: runs all waiting calls and leaves the gate. */
 	int (*lead)(struct store *s, int64_t deadline);
-	/* The holder goes on: runs the waiting calls and keeps the gate. 1: the gate is not the right one any more. */
+	/* Runs the waiting calls and keeps the gate. 1: we cannot go on, because the gate was replaced or a connection lost. */
 	int (*again)(struct store *s, int64_t left_ms);
 	/* Makes a change that the holder could not make for us. */
 	int (*alone)(struct store *s, struct change *c, int64_t deadline);
@@ -52,30 +52,31 @@ struct batch {
 	bool wrote;
 };
 
-/* Does this process run the calls of others, and let others run its own calls? */
+/* Does this process run other processes' calls, and let them run its own? */
 bool batch_takes_part(const struct batch *b);
 /* The name that processes at the gate see while we hold it. */
 struct str batch_who(const struct batch *b);
 
 /* --- in a waiting process ------------------------------------------------------------------------ */
 
-/* Hands the change to the holder of the gate. false: the change cannot be handed over. */
+/* Publishes the change for the holder of the gate. false: the change cannot be handed over. */
 bool batch_ask(struct batch *b, const struct change *c, int64_t deadline);
 /* Waits for the result of the change that was handed over. If we get the gate while we wait, we run all waiting calls. */
 int batch_await(struct batch *b, struct change *c, int64_t deadline);
 
 /* --- in the holder of the gate ------------------------------------------------------------------- */
 
-/* The calls that wait now, for a store that takes its time and reads what they want together with its lock. From then on
- * batch_run() runs only calls that were seen before the lock. `out` has room for COMBINE_SLOTS calls. */
+/* Lists the calls that are waiting now, for a store that takes its time, and reads the records that they want, together
+ * with its lock. From then on batch_run() runs only calls that were listed before the lock. `out` has room for
+ * COMBINE_SLOTS calls. */
 size_t batch_check(struct batch *b, struct combine_call *out, struct arena *a);
 /* Runs the calls of waiting processes in the open transaction. */
 int batch_run(struct batch *b, struct arena *a, bool *worth);
 /* After the commit or its failure: answers the waiting processes. */
 void batch_end(struct batch *b, int fault);
-/* After our own change: goes on with the calls of others while several wait, for a short time. */
+/* After our own change: serves other processes' calls while several are waiting, for a short time. */
 int batch_serve_on(struct batch *b, int64_t deadline);
-/* After leaving the gate: wakes a waiting process. false: no process waits. */
+/* After leaving the gate: wakes a waiting process. false: no process is waiting. */
 bool batch_nudge(struct batch *b);
 
 #endif

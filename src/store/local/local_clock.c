@@ -34,7 +34,7 @@ void localclock_init(struct localclock *c, const struct store_env *env)
 	c->wall = env->opt.wall ? env->opt.wall : os_wall_ms;
 	c->boot = env->opt.boot ? env->opt.boot : os_boot_ms;
 	if (env->opt.wall && !env->opt.boot) {
-		/* A test that sets only the wall clock sets the store's time with it: an anchor of the real
+		/* A test that sets only the wall clock also sets the store's time by it, so an anchor from the real
 		 * boot must not apply. */
 		c->boot = env->opt.wall;
 		set_boot_id(c->boot_id, sizeof(c->boot_id),

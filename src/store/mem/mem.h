@@ -15,6 +15,13 @@ extern const struct store_ops store_mem;
 /* Forgets all named places; an open place ends when its last handle is closed. */
 void mem_reset(void);
 
+/* --- queue ------------------------------------------------------------------------------------ */
+
+/*
+ * mem_queue: one queue of a mem: store, as plain data in memory. A record's version never changes, and a scan
+ * holds a reference to each version that it returns. So a scan's callback may change the queue.
+ */
+
 struct mem;
 struct version;
 struct line;
@@ -26,7 +33,7 @@ struct mem_queue {
 	size_t n, room;
 	struct line **log; /* the cursor of log[i] is i + 1; NULL: the entry was forgotten */
 	size_t n_log, log_room;
-	int64_t forget; /* of the change that is under way: see edit_forget() */
+	int64_t forget; /* see edit_forget(); only while a change is under way */
 	unsigned forget_except;
 	int64_t rev, counts[STORE_STATUSES];
 	unsigned commits;
@@ -47,7 +54,7 @@ const struct record *mem_queue_get(const struct mem_queue *q, struct str key, in
 int mem_queue_scan(struct mem_queue *q, const struct query *query, int64_t now, record_fn *fn,
 		   void *ctx);
 int64_t mem_queue_count(const struct mem_queue *q, const struct query *query, int64_t now);
-/* `after`: the number of the entry before the first one to return. */
+/* `after`: the number of the entry before the first entry to return. */
 int mem_queue_entries(struct mem_queue *q, const struct entry_query *eq, size_t after, entry_fn *fn,
 		      void *ctx);
 

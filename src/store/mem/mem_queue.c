@@ -82,7 +82,7 @@ static void move_list(char **at, struct strs *l)
 		move_str(at, &l->v[i]);
 }
 
-/* A copy of `r` in one block; the body comes from `old` unless it changed. */
+/* Copies `r` into one block. The body comes from `old` unless it changed. */
 static struct version *version_make(const struct record *r, const struct version *old)
 {
 	const struct index *ix = &r->ix;
@@ -288,7 +288,7 @@ static bool entry_wanted(const struct mem_queue *q, size_t i, const struct entry
 	return e && (!eq->key.n || str_eq(eq->key, e->key)) && entry_in_time(eq, e->at);
 }
 
-/* The index of the oldest entry among the newest eq->last ones. */
+/* The index of the oldest of the newest eq->last entries. */
 static size_t entry_first(const struct mem_queue *q, const struct entry_query *eq, size_t after,
 			  void *ctx)
 {
@@ -347,7 +347,7 @@ void mem_queue_apply(struct mem_queue *q, const struct edit *e, struct mem_undo 
 	}
 }
 
-/* A cursor counts the entries before it, so the place of a forgotten entry stays. */
+/* A cursor counts the entries before it, so a forgotten entry keeps its place. */
 static void queue_forget(struct mem_queue *q, int64_t now)
 {
 	for (size_t i = 0; i + 1 < q->n_log; i++) {

@@ -23,7 +23,7 @@ struct mem {
 	struct mem_queue *queue;
 };
 
-static struct place *places; /* the named ones */
+static struct place *places; /* the named places */
 
 /* --- places ------------------------------------------------------------------------------------- */
 
@@ -67,7 +67,7 @@ static struct place *place_get(struct str name, bool create)
 	*p = (struct place){ .refs = 1 };
 	if (name.n) {
 		p->name = name_copy(name);
-		p->refs++; /* the reference of the list */
+		p->refs++; /* the list's own reference */
 		p->next = places;
 		places = p;
 	}
@@ -106,7 +106,7 @@ static int64_t boot_ms(const struct store_env *env)
 	return env->opt.boot ? env->opt.boot() : os_boot_ms();
 }
 
-/* Sets the epoch once for a place, so that its time advances evenly; again only for a caller with other clocks. */
+/* Sets a place's epoch once, so that its time advances evenly. Only a caller with other clocks sets it again. */
 static void place_clock(struct place *p, const struct store_env *env)
 {
 	if (p->epoch && p->boot == env->opt.boot && p->wall == env->opt.wall)

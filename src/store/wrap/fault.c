@@ -37,11 +37,11 @@ struct rule {
 struct fault {
 	struct store base;
 	struct store *inner;
-	char *uri; /* the URI of the inner store, which may keep pointers into it */
+	char *uri; /* the inner store's URI; that store may keep pointers into it */
 	struct rule rules[FAULT_MAX];
 	size_t n;
 	bool shows_calls;
-	bool copies; /* a callback gets a copy that is freed after it: a sanitizer sees who keeps its strings */
+	bool copies; /* a callback gets a copy that is freed after it, so a sanitizer finds a kept string */
 };
 
 /* --- the rules ---------------------------------------------------------------------------------- */
@@ -176,7 +176,7 @@ static int check_due(struct fault *f, enum call call)
 	return fault_fail(f, call, fault_due(f, call));
 }
 
-/* Call it at the end of each call that gave n records or entries to its caller. Returns rc. */
+/* Shows the end of a call; n: the records or entries that its caller got. Returns rc. */
 static int fault_ended(const struct fault *f, enum call call, size_t n, int rc)
 {
 	if (f->shows_calls)
@@ -299,7 +299,7 @@ static int f_modify(struct store *s, struct change *changes, size_t n)
 	return rc;
 }
 
-/* q->counts() gets the ctx of its own caller. */
+/* q->counts() must get its own caller's ctx, not ours. */
 static bool inner_counts(const struct entry *e, void *ctx)
 {
 	const struct counted *c = ctx;
