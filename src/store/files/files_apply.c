@@ -24,7 +24,8 @@ static void temp_name(char *out, size_t room, size_t number)
 	snprintf(out, room, "new.%zu", number);
 }
 
-/* The current time to the second, with random nanoseconds, so that no other write has the same time. */
+/* Returns the current second with random nanoseconds, so that another program's write is very
+ * unlikely to get the same mtime. */
 static struct timespec own_time(void)
 {
 	return (struct timespec){ .tv_sec = (time_t)(os_wall_ms() / 1000),
@@ -71,7 +72,8 @@ int files_prepare(struct files *s, struct ent *e, const struct task *t, size_t n
 	if (r < 0)
 		return files_fail_folder(s, -r, "archive");
 	temp_name(name, sizeof(name), number);
-	/* the old file may be a second name of a .lock: never write into it */
+	/* a crash may have left this name as a second link to a .lock, so never write into the old
+	 * file */
 	(void)unlinkat(s->own, name, 0);
 	fd = openat(s->own, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
 	if (fd < 0)
@@ -92,8 +94,9 @@ int files_prepare(struct files *s, struct ent *e, const struct task *t, size_t n
 
 /* --- giving names ------------------------------------------------------------------------------- */
 
-/* How a file can prove that pawl wrote it. WHOLE: by its complete content. TORN: after a loss of power,
- * also by a part of it or by its inode. EMPTY: also by being empty, if the state has a file of that name. */
+/* The evidence that pawl wrote a file. WHOLE: only its complete content. TORN: after a power loss,
+ * also a part of the content, or the inode. EMPTY: also an empty file, if the state has a file with
+ * that name. */
 enum proof { WHOLE, TORN, EMPTY };
 
 static bool is_torn(const struct ent *e, const struct found *f, enum proof proof)
@@ -104,7 +107,7 @@ static bool is_torn(const struct ent *e, const struct found *f, enum proof proof
 	       (proof == EMPTY && !f->stamp.size);
 }
 
-/* 1 or 0, or -errno. A file without a proof is foreign. */
+/* Did pawl write this file? 1 or 0, or -errno. Without proof, the file counts as foreign. */
 static int is_ours(struct files *s, const struct ent *e, const char *name, enum proof proof)
 {
 	struct found f = { .id = e->ix.id, .kind = FILE_TASK, .archived = e->archived };
@@ -119,7 +122,8 @@ static int is_ours(struct files *s, const struct ent *e, const char *name, enum 
 	return r;
 }
 
-/* < 0: a file that does not count has the name. 1: there is none, it counts, or it may count in a moment. */
+/* Fails (< 0) if a file that does not count has the name. Returns 1 if the file is gone, counts, or
+ * is so new that a program may still be writing it. */
 static int fail_occupied(struct files *s, const struct ent *e, const char *name)
 {
 	struct found f = { .id = e->ix.id, .kind = e->kind, .archived = e->archived };
@@ -151,12 +155,13 @@ int files_check_name(struct files *s, const struct ent *e)
 	if (files_name(name, sizeof(name), e->ix.id, e->kind))
 		return files_fail(s, -EINVAL, "a task's file");
 	if (files_stat(files_folder(s, e->archived), name, &st))
-		return 0; /* other problems show when the file gets its name */
+		return 0; /* other problems show when files_apply() assigns the name */
 	r = fail_occupied(s, e, name);
 	return r < 0 ? r : 0;
 }
 
-/* Some file systems have no hard links: there an empty file takes the name first. */
+/* Some file systems have no hard links. There, an empty file reserves the name, and rename()
+ * replaces it. */
 static int link_slowly(struct files *s, const char *temp, int dir, const char *name)
 {
 	int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
@@ -175,7 +180,8 @@ static void drop_temp(struct files *s, const struct ent *e)
 	(void)unlinkat(s->own, temp, 0);
 }
 
-/* -EEXIST: another file has the name. The file also keeps its name in .pawl. */
+/* Adds the final name; the file also keeps its name in .pawl. -EEXIST: another file has the
+ * name. */
 static int link_name(struct files *s, const struct ent *e, int dir, const char *name)
 {
 	char temp[32];
@@ -205,8 +211,8 @@ static int files_apply_replace(struct files *s, const struct ent *e, int dir, co
 	return renameat(s->own, temp, dir, name) ? -errno : 0;
 }
 
-/* The lock keeps its name in .pawl until the change is committed. If the power fails before that, the two
- * names show that pawl made it. */
+/* The lock keeps its name in .pawl until the change is committed. If the power fails before the
+ * commit, the second name proves that pawl made the lock. */
 int files_reserve(struct files *s, struct ent *e)
 {
 	char name[FILES_NAME_MAX];
@@ -262,7 +268,7 @@ static int as_known(int dir, const char *name, const struct ent *was)
 	return S_ISREG(st.st_mode) && files_stamp_like(&now, &was->stamp);
 }
 
-/* 0; 1: a foreign file has that name; -errno */
+/* 1: a foreign file has that name, and stays; -errno. */
 static int files_apply_place(struct files *s, struct ent *e, const struct ent *was,
 			     enum proof proof)
 {
@@ -338,7 +344,7 @@ void files_remove(struct files *s, const struct ent *e)
 
 /* --- after a crash ------------------------------------------------------------------------------ */
 
-/* 1 or 0, or -errno */
+/* Does the file with this name come from the record's last change? 1 or 0, or -errno. */
 static int has_commit(struct files *s, const struct ent *e, enum file_kind kind, bool archived)
 {
 	struct found f = { .id = e->ix.id, .kind = kind, .archived = archived };
@@ -351,8 +357,8 @@ static int has_commit(struct files *s, const struct ent *e, enum file_kind kind,
 	return r;
 }
 
-/* Does the record's file exist under another name? Then another program moved it, and a look must
- * interpret that. */
+/* Does the record's file exist under another name? Then another program moved it, and
+ * files_find_changes() must interpret the move. */
 static int was_moved(struct files *s, const struct ent *e)
 {
 	int r = 0;
@@ -373,7 +379,7 @@ static int write_again(struct files *s, struct ent *e, const struct ent *old, si
 	int rc = 0;
 
 	if (rebooted)
-		e->old.stamp = e->stamp; /* identifies the remains of its file */
+		e->old.stamp = e->stamp; /* is_torn() recognizes the damaged file by its inode */
 	if (e->has_body && files_form_kind(s->base.env.rules, &r, &t, &a) != FILE_NONE) {
 		rc = files_prepare(s, e, &t, number);
 		if (rc == 0)
@@ -391,7 +397,7 @@ static enum proof proof_of(const struct ent *other, const struct ent *e, bool re
 	return files_names(e) & files_name_bit(other->kind, other->archived) ? EMPTY : TORN;
 }
 
-/* Removes all other files of the task that pawl wrote. */
+/* Removes every other file that pawl wrote for the task. */
 static int remove_others(struct files *s, const struct ent *e, bool rebooted)
 {
 	int r = 0;
@@ -430,7 +436,7 @@ static int settle_one(struct files *s, struct ent *e, size_t number, bool reboot
 	return r < 0 ? r : files_apply_worse(r, remove_others(s, e, rebooted));
 }
 
-/* Does the lock have a second name in .pawl, as one of an uncommitted change has? */
+/* Does the lock have a second name in .pawl, as an uncommitted change's lock does? */
 static bool has_temp(struct files *s, uint64_t ino)
 {
 	int fd = openat(s->own, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -478,7 +484,7 @@ bool files_settle(struct files *s, int64_t applied, bool rebooted)
 	for (size_t i = 0; i < s->view.n; i++) {
 		struct ent *e = (struct ent *)files_committed(s->view.v[i].e);
 
-		/* without a commit it is a foreign file */
+		/* commit 0: another program wrote the file */
 		if (e && e->fresh && e->rev > applied && e->ix.id.n && e->commit)
 			ok &= settle_one(s, e, i, rebooted) >= 0;
 	}

@@ -15,9 +15,9 @@
 #include "format/record_form.h"
 #include "store/files/files.h"
 
-#define TRIES 5             /* attempts, if other programs take a name that the change needs */
-#define MANY_FOUND 16       /* records found in the folder that are worth a commit of their own */
-#define JOURNAL (256 << 10) /* bytes of frames that become a snapshot */
+#define TRIES 5             /* attempts before giving up on names that other programs keep taking */
+#define MANY_FOUND 16       /* commit this many records found in the folder even without an edit */
+#define JOURNAL (256 << 10) /* bytes of frames; fewer need no new snapshot */
 
 /* --- the gate ----------------------------------------------------------------------------------- */
 
@@ -78,15 +78,16 @@ static bool long_enough(const struct view *v)
 	return v->end - v->first > limit;
 }
 
-/* A snapshot asserts that the files match the state. It is also made when the state
- * file has a second hard link, and after a failed sync: no later sync would write the lost pages. */
+/* A snapshot asserts that the files match the state, so all files must be written first. A failed
+ * sync also needs a snapshot, because no later sync would write the lost pages. So does a state
+ * file with a second hard link, because its content must not change. */
 static int files_change_compact(struct files *s, bool rebooted)
 {
 	if (s->applied != s->view.seq ||
 	    !(rebooted || s->unsynced || s->view.linked || long_enough(&s->view)))
 		return 0;
 	if (files_compact(s))
-		return files_load(s); /* not urgent: the frames still have everything */
+		return files_load(s); /* a later change retries; the frames have all data */
 	s->unsynced = false;
 	return 0;
 }
@@ -122,7 +123,7 @@ struct step {
 
 struct set {
 	struct files *s;
-	struct arena a; /* of the edits */
+	struct arena a; /* memory for the edits */
 	uint64_t commit;
 	struct step *steps;
 	size_t n, room;
@@ -164,7 +165,7 @@ static void add_step(struct set *w, struct ent *e, struct ent *old)
 	w->steps[w->n++] = (struct step){ e, old };
 }
 
-/* The record before this change. */
+/* Returns the record as it was before this change. */
 static const struct ent *files_change_before(const struct set *w, const struct ent *old)
 {
 	return old && old->rev > w->s->view.seq ? old->was : old;
@@ -275,7 +276,7 @@ static int add_found(struct set *w, struct ent *e)
 	if (c->rewrite && !c->has_body)
 		rc = files_body(w->s, e, &v->arena, &c->body);
 	if (rc)
-		/* another program is changing its file: the next change takes it */
+		/* another program is changing the file; the next change commits the record */
 		return rc < 0 ? rc : 0;
 	if (c->rewrite) {
 		c->has_body = true;
@@ -359,7 +360,7 @@ static int prepare_all(struct set *w)
 	return rc;
 }
 
-/* For a trial: reports the refusals of commit() without making a file. */
+/* A trial must fail where files_change_commit() would, but must not make a file. */
 static int check_names(struct set *w)
 {
 	int rc = files_change_collect(w);
@@ -373,13 +374,15 @@ static int check_names(struct set *w)
 	return rc;
 }
 
-/* If the folder's mtime is not as pawl left it, another program was here. */
+/* If the folder's mtime is not the one that pawl set or last saw, another program has changed the
+ * folder. */
 static void expect_folder(struct set *w, int64_t mtime)
 {
 	w->dirty |= files_folder_time(w->s) != mtime;
 }
 
-/* If some files could not be written, the note stays behind, and the next writer writes them. */
+/* Writes the committed files. If some fail, the note keeps the old number, so the next writer
+ * retries them. */
 static void files_change_follow(struct set *w, bool synced)
 {
 	struct files *s = w->s;
@@ -401,7 +404,7 @@ static void files_change_follow(struct set *w, bool synced)
 	s->folder = 0;
 }
 
-/* 1: another program was faster; run the whole change again. */
+/* 1: another program took a name first; retry the whole change. */
 static int files_change_commit(struct set *w)
 {
 	struct files *s = w->s;
@@ -418,7 +421,7 @@ static int files_change_commit(struct set *w)
 	rc = files_append(s, w->items, w->n_items, buf_str(&w->log));
 	if (rc < 0 && s->base.env.err->applied == 'n')
 		return rc;
-	if (files_refresh(s, NULL) == 0) { /* else the next writer finishes it */
+	if (files_refresh(s, NULL) == 0) { /* on failure, the next writer writes the files */
 		if (mark)
 			expect_folder(w, mark);
 		files_change_follow(w, rc == 0);

@@ -103,7 +103,7 @@ static struct str propose_fix(struct check *c, const struct found *f)
 			    store_word(&c->a, text_line(&c->a, path)).p);
 }
 
-/* Does another file have an id that differs only in case? */
+/* Reports two files whose ids differ only in case. */
 static bool check_twin(struct check *c, const struct found *f, const struct found *next)
 {
 	if (!next || !str_eq(f->key, next->key))
@@ -122,7 +122,8 @@ static bool check_twin(struct check *c, const struct found *f, const struct foun
 	return false;
 }
 
-/* For the remains of a loss of power, until the first change of this boot: the state has all the data. */
+/* A power loss can leave damaged files until the first change after the reboot. The state has all
+ * the data, so the user need not act: returns that advice, or "" for any other file. */
 static struct str settled_by_next(struct check *c, const struct found *f)
 {
 	const struct ent *e = files_committed(files_find(&c->s->view, f->key));
@@ -135,7 +136,8 @@ static struct str settled_by_next(struct check *c, const struct found *f)
 	return files_torn(c->s, f, e) ? STR("nothing to do: the next change removes it") : STR("");
 }
 
-/* A foreign file that is in nobody's way: no task has its name, and it was not meant to be a task's file. */
+/* Can pawl ignore this foreign file? Yes, if no task has its id, it is readable, and its content
+ * was not meant as a task. */
 static bool is_others(struct check *c, const struct found *f)
 {
 	const struct ent *e = files_committed(files_find(&c->s->view, f->key));
@@ -170,7 +172,7 @@ static void tell_others(struct check *c, struct others *o)
 	buf_free(&o->names);
 }
 
-/* true: doctor reports the file on its own. */
+/* true: reported as a problem. false: added to the list of other programs' files. */
 static bool check_bad(struct check *c, struct others *o, const struct found *f)
 {
 	struct str later = settled_by_next(c, f);
@@ -179,7 +181,8 @@ static bool check_bad(struct check *c, struct others *o, const struct found *f)
 		add_other(c, o, f);
 		return false;
 	}
-	/* a program may be about to write an empty lock */
+	/* an empty lock is only worth a note, because a program may be about to write its
+	 * content */
 	tell_file(c, f,
 		  later.n || (!f->stamp.size && f->stamp.ino && f->kind == FILE_LOCK) ? CHECK_NOTE
 										      : CHECK_BAD,

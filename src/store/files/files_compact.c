@@ -15,7 +15,8 @@
 #include "format/record_form.h"
 #include "store/files/files.h"
 
-/* with more files than this, one call syncs the whole file system, where the system can do that */
+/* For more files than this, one call syncs the whole file system, where the system supports
+ * that. */
 #define MANY_FILES 256
 
 static int sync_fd(int fd)
@@ -44,14 +45,15 @@ static int sync_file(struct files *s, const struct ent *e)
 		return 0;
 	if (fd >= 0)
 		fd = beneath_open(fd, name, O_RDONLY, 0);
-	if (fd < 0) /* another program removed, closed or replaced it: it is not pawl's any more */
+	if (fd < 0) /* if another program removed or replaced it, pawl need not sync it */
 		return fd == -ENOENT || fd == -ELOOP || fd == -EACCES || fd == -EINVAL ? 0 : fd;
 	r = sync_fd(fd);
 	close(fd);
 	return r;
 }
 
-/* pawl does not sync files that other programs wrote. */
+/* Does the file need a sync before the snapshot? Files that other programs wrote (commit 0) do
+ * not. */
 static bool is_unsynced(const struct ent *e)
 {
 	e = files_committed(e);
@@ -92,7 +94,8 @@ static int write_parts(struct files *s, int fd)
 	return r ? r : sync_fd(fd);
 }
 
-/* A log with a second hard link must not change under its other name, so a copy replaces it. */
+/* If the log has a second hard link, its content must not change under the other name. So a copy
+ * replaces it. */
 static int copy_log(struct files *s, int old, int64_t left)
 {
 	char piece[8192];
@@ -128,7 +131,7 @@ static int move_log(struct files *s)
 	(void)!fchmod(fd, s->place.st_mode & 0666);
 	r = write_parts(s, fd);
 	close(fd);
-	if (!r && !s->view.log_base) /* the file may be new, and the new state relies on it */
+	if (!r && !s->view.log_base) /* the file may be new, and the new state needs its name */
 		r = files_sync_folder(s->own);
 	return r;
 }
@@ -169,6 +172,10 @@ int files_compact(struct files *s)
 	r = files_new_state(s, s->view.log_size);
 	return r < 0 ? r : files_load(s);
 }
+
+/* --- file ------------------------------------------------------------------------------------- */
+
+/* Reads one file's metadata and content. */
 
 int64_t files_nanoseconds(const struct stat *st)
 {
@@ -269,7 +276,8 @@ static int read_form(struct files *s, int fd, struct found *f, struct arena *a)
 	return r;
 }
 
-/* 0: `bad` says why; 1: it is gone; -errno: the error does not concern this file alone */
+/* 0: only this file is affected, and `bad` says why; 1: the file is gone; -errno: any other
+ * error. */
 static int why_closed(struct found *f, int err)
 {
 	if (err != EACCES && err != EPERM && err != ELOOP && err != ENXIO)
@@ -299,7 +307,8 @@ int files_read_found(struct files *s, struct found *f, struct arena *a)
 		return why_closed(f, errno);
 	r = read_form(s, fd, f, a);
 	close(fd);
-	/* pawl sets the mtime of its own files; a very new mtime of a foreign file may hide a later write */
+	/* A later write may leave a foreign file's very recent mtime unchanged. pawl's own files
+	 * have random nanoseconds in their mtimes. */
 	if (!f->form.ours && f->mtime > os_wall_ms() - FILES_SETTLED)
 		f->stamp.mtime = -f->stamp.mtime;
 	return r;

@@ -109,14 +109,14 @@ static void lock_foreign(struct sense *x)
 	files_foreign_edited(x, claimed);
 }
 
-/* Another program may have renewed pawl's own lock. If the lock names another agent, that agent took the
- * task over. */
+/* If the lock still names its holder, another program may have renewed it. If it names another
+ * agent, that agent has taken over the task. */
 static void see_lock(struct sense *x)
 {
 	const struct form *d = &x->f->form;
 	struct lock *l = &x->t.lock;
 
-	bool kept = d->ours || (d->full && !x->known); /* or the state was lost */
+	bool kept = d->ours || (d->full && !x->known); /* without a record, the state was lost */
 
 	if (!kept || !l->holder.n || !str_eq(l->holder, d->agent))
 		lock_foreign(x);
@@ -206,7 +206,7 @@ static int known_task(struct sense *x, const struct found *found, size_t n)
 	const struct ent *e = x->known;
 	struct str body = { 0 };
 
-	if (x->f->form.ours) { /* perhaps an old file that somebody put back */
+	if (x->f->form.ours) { /* it may be an old file that a person put back */
 		x->t = *x->f->form.task;
 		return 0;
 	}
@@ -226,7 +226,7 @@ static int known_task(struct sense *x, const struct found *found, size_t n)
 	return 0;
 }
 
-/* The fence of a removed task. */
+/* Returns the fence that a removed task left behind, or 0. */
 static int64_t deleted_fence(struct sense *x)
 {
 	struct str id = x->f->key;
@@ -238,7 +238,8 @@ static int64_t deleted_fence(struct sense *x)
 	return gone && !gone->dropped && str_to_i64(gone->hot, &n) ? n : 0;
 }
 
-/* A file that somebody put there may be old, or of another queue, so the fence must not go back. */
+/* A file that a person put there may be old or come from another queue. So the fence must
+ * not decrease. */
 static void keep_fence(struct sense *x, const struct task *old)
 {
 	bool anew = x->t.lock.holder.n && !str_eq(x->t.lock.token, old->lock.token);
@@ -311,8 +312,9 @@ static const struct ent *from_file(struct files *s, const struct ent *known, con
 
 /* --- files that are gone ------------------------------------------------------------------------ */
 
-/* If another program removes a lock, it gives up the task, but pawl keeps the task's data. If any other
- * file is gone, the task was removed. So was a task that only existed as a foreign lock. */
+/* A program that removes a lock releases the task, and pawl keeps the task's data. A program that
+ * removes any other file removes the task. A task that existed only as a foreign lock goes with its
+ * lock. */
 static const struct ent *files_foreign_vanished(struct files *s, const struct ent *known)
 {
 	struct sense x = { .s = s, .known = known };
@@ -348,7 +350,7 @@ static bool is_as_known(const struct ent *known, const struct found *f)
 	return files_in_place(f, known) && files_stamp_eq(&known->stamp, &f->stamp);
 }
 
-/* A file that counts comes before one that does not; then the greater weight wins. */
+/* A file that counts outweighs a bad one. Otherwise the kind and the folder decide. */
 static bool files_foreign_outweighs(const struct found *f, const struct found *other)
 {
 	if (!other || !f->bad != !other->bad)
@@ -364,7 +366,7 @@ static const struct ent *from_best(struct files *s, const struct ent *known, con
 	if (is_as_known(known, f))
 		return known;
 	if (f->bad && known && known->kind == FILE_LOCK && f->kind == FILE_LOCK) {
-		s->strange = true; /* a program may be writing it right now */
+		s->strange = true; /* a program may be writing the lock, so check again next time */
 		return known;
 	}
 	return f->bad ? bad_ent(s, known, f, f->bad) : from_file(s, known, f, found, n);
@@ -432,7 +434,7 @@ static void files_foreign_recount(struct files *s, struct recount *counts, struc
 		c->was = e;
 	}
 	c->rewrite = c->rewrite || c->commit; /* a foreign file stays as it is */
-	s->base.env.rules->index(&t, &ix, a); /* the hot part is enough for these two fields */
+	s->base.env.rules->index(&t, &ix, a); /* the hot part determines the next two fields */
 	c->ix.lane = ix.lane;
 	c->ix.eligible_at = ix.eligible_at;
 	files_set(&s->view, c);
@@ -462,7 +464,7 @@ void files_recount(struct files *s)
 			files_foreign_recount(s, &counts, files_find(v, e->ix.parent));
 		if (e->ix.depends.n && waits_for_moved(v, e))
 			files_foreign_recount(s, &counts, files_at(v, i));
-		else if (e->moved && e->was) /* it may have had sub-tasks */
+		else if (e->moved && e->was) /* it may have had sub-tasks, so recount it, too */
 			files_foreign_recount(s, &counts, files_at(v, i));
 	}
 	recount_free(&counts);

@@ -96,13 +96,14 @@ struct str files_form_text(const struct task *t, const char *id, uint64_t commit
 
 /* --- recognising pawl's files ------------------------------------------------------------------- */
 
-#define VALUES_MAX 65536 /* each costs memory, and no task has that many */
+#define VALUES_MAX 65536 /* each value costs memory; no task has this many */
 #define SECTOR 512       /* a disk writes a sector completely or not at all */
-#define SHORTEST 128     /* no file of a task is shorter */
+#define SHORTEST 128     /* bytes; every task file is at least this long */
 
 static const char unknown[] = "it has neither task_id nor agent";
 
-/* The text behind the quoted word that `text` begins with; empty: it begins with another word. */
+/* Returns the text after the quoted word that `text` begins with, or "" if `text` begins with
+ * another word. */
 static struct str files_form_behind(struct str text, const char *word)
 {
 	struct str end = STR("\"");
@@ -114,7 +115,8 @@ static struct str files_form_behind(struct str text, const char *word)
 	return text;
 }
 
-/* Does the text have one of the words in quotes, followed by `next`? '\0': by anything. */
+/* Does the text contain one of the words in quotes, followed by `next`? '\0' stands for any
+ * character. */
 static bool has_quoted(struct str text, const char *const *words, char next)
 {
 	for (const char *at; (at = memchr(str_p(text), '"', text.n));) {
@@ -274,11 +276,18 @@ const char *files_form_parse(struct str text, const char *id, enum file_kind kin
 	return known ? NULL : unknown;
 }
 
+/* --- item ------------------------------------------------------------------------------------- */
+
+/*
+ * The state stores a record as a struct of fixed size, then its strings. A snapshot's records stay
+ * raw until a caller needs them, so opening a large queue decodes little.
+ */
+
 enum { DROPPED = 1, ARCHIVED = 2, WITH_BODY = 4, STRANGER = 8, OLD_ARCHIVED = 16, WITH_DUE = 32 };
 
 #define DUE_BYTES 7
 
-/* A record; its bytes follow: key, id, holder, token, parent, type, lists, hot, body. */
+/* A record's head. Its strings follow: key, id, holder, token, parent, type, lists, hot, body. */
 struct item {
 	int64_t eligible_at, updated_at, created_at, rev;
 	uint64_t commit;

@@ -17,7 +17,7 @@
 #define PIECE (256u << 10) /* bytes in one read */
 
 struct line {
-	uint32_t size, check; /* size of the line; checksum of the bytes behind these two fields */
+	uint32_t size, check; /* the line's size; checksum of the bytes after these two fields */
 	int64_t at;
 	uint32_t key;
 	char bytes[]; /* key, data */
@@ -54,7 +54,7 @@ void files_log_add(struct buf *b, const struct entry *e)
 
 struct reader {
 	struct files *s;
-	int fd; /* of the file; -1: none */
+	int fd; /* the log file; -1: none */
 	int64_t pos;
 	char *piece; /* a part of the file, from piece_at */
 	size_t room, n;
@@ -95,7 +95,7 @@ static int files_log_fill(struct reader *r, size_t need)
 	return 0;
 }
 
-/* Gives `need` bytes from r->pos on. */
+/* Points *out at `need` bytes, starting at r->pos. */
 static int bytes_here(struct reader *r, size_t need, const char **out)
 {
 	int64_t at = r->pos - r->s->view.log_base;
@@ -118,7 +118,7 @@ static int bytes_here(struct reader *r, size_t need, const char **out)
 	return files_log_damaged(r->s);
 }
 
-/* Reads the line at r->pos, and moves r->pos behind it: 0, or 1 at the end. */
+/* Reads the line at r->pos, and moves r->pos past it. 1: the log ends here. */
 static int next_line(struct reader *r, struct entry *out, char *cursor, size_t room)
 {
 	struct line l;
@@ -162,7 +162,8 @@ static int files_log_count(struct reader *r, const struct entry_query *q, void *
 	return rc < 0 ? rc : 0;
 }
 
-/* from: begins at that entry of those that count, 1 is the first; 0: with the first of all. */
+/* Sends the entries that the query wants. from: skip to the Nth entry that entry_counts() accepts,
+ * counted from 1; 0: skip none. */
 static int send_all(struct reader *r, const struct entry_query *q, size_t from, entry_fn *fn,
 		    void *ctx)
 {
@@ -227,7 +228,7 @@ int files_entries(struct store *base, const struct entry_query *q, entry_fn *fn,
 		if (r.fd < 0)
 			rc = files_fail(r.s, r.fd, ".pawl/log");
 	}
-	r.s->depth++; /* the view must not change while its lines are handed out */
+	r.s->depth++; /* the view must not change while fn() reads its lines */
 	if (rc == 0)
 		rc = files_log_run(&r, q, fn, ctx);
 	r.s->depth--;

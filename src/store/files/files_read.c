@@ -23,12 +23,12 @@ static void settle_anchor(struct files *s)
 		return;
 	}
 	if (localclock_fits(&s->clock, &s->anchor))
-		return; /* a reader or a refused change made it before: its time goes on */
+		return; /* an earlier read or refused change made this anchor; keep its time */
 	s->anchor = *stored;
 	localclock_renew(&s->clock, &s->anchor, s->view.at);
 }
 
-/* Is there no record that waits for a time? */
+/* Is no record waiting for a time? Only then may the clock jump back to the wall clock. */
 static bool files_read_idle(struct view *v)
 {
 	for (size_t i = 0; i < v->n; i++) {
@@ -60,13 +60,13 @@ int64_t files_now(struct store *base)
 	if (s->changing)
 		return s->now;
 	if (!s->depth)
-		/* the next call that can report an error will fail, too */
+		/* ignore an error here, because the next call that can report it will fail, too */
 		(void)files_refresh(s, NULL);
 	settle_anchor(s);
 	return localclock_now(&s->clock, &s->anchor);
 }
 
-/* The time in the middle of a call, without reading the state again. */
+/* Returns the time within a call, without reading the state again. */
 static int64_t now_here(struct files *s)
 {
 	return s->changing ? s->now : localclock_now(&s->clock, &s->anchor);
@@ -80,7 +80,7 @@ static int files_read_enter(struct files *s, bool all)
 
 	if (s->changing || s->depth)
 		return 0;
-	settle_anchor(s); /* the look converts scripts' times by it */
+	settle_anchor(s); /* files_find_changes() converts other programs' times with the anchor */
 	rc = files_find_changes(s, all);
 	if (rc == 0)
 		settle_anchor(s);
@@ -120,7 +120,7 @@ static void files_read_fill(const struct ent *e, struct record *r)
 	*r = (struct record){ .key = e->key, .rev = e->rev, .ix = e->ix, .hot = e->hot };
 }
 
-/* 1: there is none; 2: look again. */
+/* 1: there is no record; 2: its file has changed, so retry. */
 static int try_get(struct files *s, struct str key, struct record *out, struct arena *a)
 {
 	const struct ent *e;
@@ -180,12 +180,13 @@ static bool files_read_wanted(const struct query *q, const struct ent *e, int64_
 		return false;
 	if (!e->occupied || (q->pick != PICK_ELIGIBLE && q->pick != PICK_WAITING))
 		return query_matches(q, &e->ix, now);
-	eligible.pick = PICK_ELIGIBLE; /* nobody can lock it: it waits */
+	eligible.pick = PICK_ELIGIBLE; /* a foreign file blocks its lock, so it is waiting */
 	return q->pick == PICK_WAITING &&
 	       (query_matches(q, &e->ix, now) || query_matches(&eligible, &e->ix, now));
 }
 
-/* Finds the record that the result continues after; NULL: begin at the start. false: nothing can match. */
+/* Finds the record that q->after names; NULL: start at the beginning. false: that record is gone,
+ * so the result is empty. */
 static bool find_after(struct view *v, const struct query *q, const struct ent **after)
 {
 	*after = NULL;
@@ -214,7 +215,7 @@ static void fill_heap(struct heap *h, struct view *v, const struct ent *after, i
 	heap_order(h);
 }
 
-/* Finds the first record without keeping the others; NULL: there is none. */
+/* Finds the first record that matches, without keeping the others. NULL: no record matches. */
 static struct ent *find_first(struct view *v, const struct query *q, const struct ent *after,
 			      int64_t now)
 {
@@ -246,7 +247,7 @@ struct scan {
 	struct files *newer; /* a second handle, for records that other processes have changed */
 };
 
-/* Does the query need a second look at the file of each record? */
+/* Must each record's file be checked again before the record is handed out? */
 static bool files_read_checks(const struct query *q)
 {
 	return q->pick == PICK_ELIGIBLE || q->body;
@@ -260,8 +261,8 @@ static int hand_out(struct scan *x, const struct record *r)
 	return rc == 0 && x->q->limit && x->sent >= x->q->limit ? 1 : rc;
 }
 
-/* Another process has changed the record, and its old file is gone: sends the record as it is now. During
- * a change no other pawl can have done that. */
+/* Another process has changed the record, and its old file is gone. Sends the current record.
+ * During a change we hold the gate, so no other pawl can have changed it. */
 static int send_newer(struct scan *x, struct str key)
 {
 	struct arena a = { 0 };
@@ -301,8 +302,8 @@ static int files_read_send(struct scan *x, const struct ent *e)
 
 #define AGAIN 2
 
-/* Sends the first record: *last. 0: continue with the next ones; 1: enough, or there is none; AGAIN: it
- * has changed since it was found. */
+/* Sends the first record, and stores it in *last. 0: continue after it; 1: the limit is reached, or
+ * no record matches; AGAIN: the record has changed since it was found. */
 static int send_first(struct scan *x, struct ent **last)
 {
 	const struct ent *after;
@@ -345,7 +346,7 @@ static int send_rest(struct scan *x, struct heap *h, const struct ent *last)
 	return rc;
 }
 
-/* These records have no file and no order. */
+/* PICK_OTHERS selects records that have neither a file nor an order. */
 static int send_others(struct scan *x)
 {
 	struct view *v = &x->s->view;
@@ -411,7 +412,7 @@ int files_scan(struct store *base, const struct query *q, record_fn *fn, void *c
 int files_count(struct store *base, const struct query *q, int64_t *n)
 {
 	struct files *s = files_of(base);
-	int rc = files_read_enter(s, true); /* a full look, like the scan that it counts for */
+	int rc = files_read_enter(s, true); /* reads the whole folder and the archive */
 	int64_t now = now_here(s);
 
 	*n = 0;

@@ -88,7 +88,7 @@ int files_list(struct files *s, bool archive, struct found **out, size_t *n, str
 	return rc;
 }
 
-/* Lists the existing files of a known record by their names. */
+/* Lists a known record's existing files by trying each possible name. */
 static int list_names(struct files *s, const struct ent *e, struct list *l)
 {
 	for (int i = 0; i < 2 * (FILE_KINDS - FILE_TASK); i++) {
@@ -121,11 +121,11 @@ struct looking {
 	struct arena a;
 	int64_t applied;
 	bool archive, rebooted;
-	int rc; /* a fault: then all outcomes are discarded */
+	int rc; /* on an error, all outcomes are discarded */
 	struct outcome *first;
 };
 
-/* Reads the files of one key, and leaves out files that are gone by now. */
+/* Reads one key's files, and drops from the list the files that are gone by now. */
 static size_t read_group(struct looking *l, struct found *f, size_t n)
 {
 	size_t kept = 0;
@@ -141,7 +141,8 @@ static size_t read_group(struct looking *l, struct found *f, size_t n)
 	return kept;
 }
 
-/* A writer removes the files that failed changes left. */
+/* Removes the files that failed changes left. Only a writer may do this, because it holds the
+ * gate. */
 static size_t clear_group(struct looking *l, const struct ent *known, struct found *f, size_t n)
 {
 	size_t kept = 0;
@@ -155,8 +156,8 @@ static size_t clear_group(struct looking *l, const struct ent *known, struct fou
 	return kept;
 }
 
-/* After a new boot, files may be lost. Does one of these files show that the record's own file existed, or
- * that another program changed it afterwards? */
+/* A power loss may lose files. Does one of these files prove that pawl wrote the record's own file,
+ * or that another program changed it afterwards? */
 static bool files_scan_tells(const struct looking *l, const struct ent *known,
 			     const struct found *f, size_t n)
 {
@@ -206,7 +207,7 @@ static bool has_changed(const struct ent *old, const struct ent *e)
 	return was != is;
 }
 
-/* A task that somebody removed by hand leaves its fence behind, as any removed task does. */
+/* A task that a person removed by hand must leave its fence behind, as every removed task does. */
 static void files_scan_delete(struct files *s, const struct ent *e)
 {
 	struct arena *a = &s->view.arena;
@@ -264,7 +265,7 @@ static bool has_file(const struct ent *e)
 	return e->bad || e->kind != FILE_NONE;
 }
 
-/* Merges the two lists, which are both sorted by key. */
+/* Merges the view and the folder's list, which are both sorted by key. */
 static void files_scan_compare(struct looking *l, struct found *f, size_t n)
 {
 	struct view *v = &l->s->view;
@@ -315,7 +316,8 @@ int64_t files_folder_time(struct files *s)
 
 enum { FOLDER_LOW = 0, FOLDER_HIGH = 1, APPLIED = 2 };
 
-/* Seals the note: one number checks the other two, so a note that was read during a write is ignored. */
+/* The note's third number is a checksum over the other two, so a reader ignores a half-written
+ * note. */
 static uint32_t files_scan_sealed(const uint32_t notes[GATE_NOTES], int64_t seq)
 {
 	return (uint32_t)seq ^ notes[FOLDER_LOW] ^ notes[FOLDER_HIGH];
@@ -354,7 +356,8 @@ bool files_rebooted(const struct files *s)
 	return !localclock_fits(&s->clock, &s->view.anchor);
 }
 
-/* Reads up to which change the files were written, as far as that is reliable. */
+/* Reads the number of the last change whose files are all written. After a reboot a reader cannot
+ * rely on it, and uses -1. */
 static void read_applied(struct looking *l, int64_t *folder)
 {
 	files_read_note(l->s, folder, &l->applied);
@@ -428,7 +431,7 @@ int files_find_changes(struct files *s, bool all)
 		if (rc == 0)
 			rc = check_once(s, all, &again);
 	}
-	return rc; /* if the state changes all the time, the committed records count */
+	return rc; /* if the state kept changing, the committed records count */
 }
 
 /* Has a process committed a change that the view does not have? */
@@ -440,9 +443,9 @@ static bool files_moved_on(struct files *s)
 	       st.st_size > s->view.end;
 }
 
-/* While pawl gives its files their names, a script may make a file, and the mark that pawl then sets on
- * the folder hides it. So pawl looks up the names of a record that it hands out, whatever the folder's
- * mtime says. */
+/* A script may make a file while pawl is naming its own files. The mtime that pawl then sets on the
+ * folder hides the script's file. So pawl checks a record's names before it hands out the record,
+ * whatever the folder's mtime is. */
 static bool has_unseen_file(struct files *s, const struct ent *e, struct str key)
 {
 	struct str id = e ? e->ix.id : key;

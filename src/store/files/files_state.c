@@ -16,7 +16,8 @@
 
 #define MAGIC "pawl files\n"
 #define ORDER 0x01020304u
-/* records found in the folder take memory: beyond this number the view is loaded again */
+/* Records found in the folder use memory until the view is loaded again, so reload it at this
+ * number. */
 #define FOUND_MAX 10000
 
 struct head {
@@ -30,11 +31,11 @@ struct head {
 enum { SNAPSHOT = 1, QUEUE_ENDS = 2 };
 
 struct frame {
-	uint64_t size; /* of the bytes that follow */
+	uint64_t size; /* of the payload after this head */
 	uint64_t check;
 	int64_t seq;
 	uint32_t flags, items;
-	uint64_t log; /* bytes of log lines, at the end */
+	uint64_t log; /* size of the log lines at the payload's end */
 	int64_t at;
 	struct anchor anchor;
 };
@@ -75,7 +76,8 @@ void files_view_free(struct view *v)
 
 /* --- frames ------------------------------------------------------------------------------------- */
 
-/* A snapshot was synced before it got its name, so the checksum covers only its head. */
+/* A snapshot is synced before it gets its name, so its checksum need only cover the frame's
+ * head. */
 static uint64_t frame_check(const struct frame *f, struct str payload, uint64_t seed)
 {
 	struct frame plain = *f;
@@ -95,7 +97,7 @@ static void add_log(struct view *v, struct str bytes)
 	v->log_size += (int64_t)bytes.n;
 }
 
-/* Records only where each record begins. */
+/* Notes where each record begins, and decodes none. */
 static int take_snapshot(struct view *v, uint32_t n, struct str payload)
 {
 	struct str last = { 0 };
@@ -138,7 +140,7 @@ static int take_items(struct view *v, const struct frame *f, struct str payload)
 	return 0;
 }
 
-/* 1: a frame; 0: no complete frame; -1: damaged */
+/* 1: took a frame; 0: no complete frame is left; -1: the frame is damaged. */
 static int take_frame(struct view *v, struct str *rest)
 {
 	struct str payload;
@@ -192,7 +194,7 @@ static int read_from(struct files *s, int64_t from, int64_t to, struct str *out)
 		if (r < 0)
 			return files_fail(s, -errno, ".pawl/state");
 		if (r == 0)
-			/* a writer is cutting off the half-written frame of a dead process */
+			/* a writer is cutting off a dead process's half-written frame */
 			break;
 		got += (size_t)r;
 	}
@@ -255,7 +257,7 @@ int files_load(struct files *s)
 	return rc < 0 ? rc : take_frames(s, bytes);
 }
 
-/* Reports that another program has removed the queue, or the whole folder. */
+/* Reports that another process has removed the queue, or the whole folder. */
 static int fail_no_state(struct files *s)
 {
 	struct stat own;
@@ -310,7 +312,7 @@ static int write_at(int fd, int64_t at, struct str bytes)
 	return 0;
 }
 
-/* Fills in the head, for which `b` has room at its front. */
+/* Fills in the frame's head, for which `b` has room at its start. */
 static void files_state_seal(struct files *s, struct buf *b, struct frame *f, uint64_t seed)
 {
 	f->size = b->n - sizeof(*f);
@@ -359,10 +361,10 @@ static int files_state_append(struct files *s, struct buf *b, struct frame *f)
 	files_state_seal(s, b, f, v->check);
 	if (fstat(fd, &st))
 		r = -errno;
-	/* never write to a file that somebody else put there or linked */
+	/* never write to a file that another program put there or linked */
 	else if (st.st_ino != v->ino || st.st_nlink != 1)
 		r = -EINVAL;
-	else if (st.st_size > v->end) /* the half-written frame of a dead process */
+	else if (st.st_size > v->end) /* a dead process left a half-written frame */
 		r = ftruncate(fd, v->end) ? -errno : 0;
 	if (!r)
 		r = write_at(fd, v->end, buf_str(b));
@@ -403,8 +405,8 @@ int files_append_end(struct files *s)
 	return rc;
 }
 
-/* Keeps the body in the state if another program may remove the file (a lock), or if the file does not
- * have all fields. */
+/* Must the snapshot keep the body? Yes, if another program may remove the file (a lock), or if the
+ * file does not have all fields. */
 static bool keeps_body(struct files *s, const struct ent *e)
 {
 	return e->kind == FILE_NONE || e->kind == FILE_LOCK || !e->commit ||
@@ -457,6 +459,10 @@ int files_write_state(struct files *s, int fd, int64_t log_base)
 	buf_free(&b);
 	return rc;
 }
+
+/* --- view ------------------------------------------------------------------------------------- */
+
+/* The records in memory are sorted by key, so a lookup is a binary search. */
 
 struct ent *files_at(struct view *v, size_t i)
 {

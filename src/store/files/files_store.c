@@ -132,7 +132,8 @@ static int fail_open(struct files *s, int err)
 			  strerror(err));
 }
 
-/* Opens the folder `name` in `dir`, or makes it in mode STORE_CREATE; does not follow a link. */
+/* Opens the folder `name` in `dir`, without following a link. Makes a missing folder in mode
+ * STORE_CREATE. */
 static int open_below(struct files *s, int dir, const char *name)
 {
 	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
@@ -148,7 +149,8 @@ static int open_below(struct files *s, int dir, const char *name)
 	return errno == ENOENT ? fail_absent(s) : files_fail_folder(s, errno, name);
 }
 
-/* Opens each folder from DIR down to that of the queue. */
+/* Opens each folder on the path from DIR to the queue's folder, so that none of them can be a
+ * link. */
 static int open_queue_folder(struct files *s, struct str below)
 {
 	int rc = 0;
@@ -205,7 +207,8 @@ static int check_place(struct files *s)
 
 static void remove_queue(struct files *s);
 
-/* Under the gate: a process that comes second finds the state and loads it. */
+/* Two processes may make the queue at once. The second one to get the gate finds the state and
+ * loads it. */
 static int make_state(struct files *s)
 {
 	int rc = files_lock(s), r;
@@ -249,7 +252,8 @@ static int files_attach(struct files *s, struct str dir, struct str below)
 
 /* --- opening ------------------------------------------------------------------------------------ */
 
-/* Makes the path absolute, because files are looked up later, perhaps from another folder. */
+/* Makes the path absolute, because the process may change its working directory before it uses the
+ * path. */
 static char *files_absolute(struct str path, struct str below)
 {
 	char *cwd = path.p[0] == '/' ? NULL : getcwd(NULL, 0);
@@ -299,7 +303,7 @@ static int files_open(struct store **out, const struct uri *uri, const struct st
 
 /* --- all queues of the folder ------------------------------------------------------------------- */
 
-/* DIR itself, whichever of its queues is open. */
+/* Returns DIR itself, whichever of its queues is open. */
 static struct str root_of(const struct files *s, struct arena *a)
 {
 	struct str path = str_c(s->path), below = files_queue_folder(a, s->base.env.opt.queue);
@@ -378,7 +382,8 @@ int files_twin(struct files *s, struct files **out)
 
 /* --- removing a queue --------------------------------------------------------------------------- */
 
-/* Removes the files of all records in the state, then the log, then the state itself. */
+/* Removes the records' files and the log before the state, so that `init` can finish after a
+ * crash. */
 static void remove_queue(struct files *s)
 {
 	for (size_t i = 0; i < s->view.n; i++)
@@ -416,9 +421,9 @@ int files_discard(struct store *base)
 	if (rc == 0)
 		rc = files_append_end(s);
 	if (rc == 0)
-		remove_queue(s); /* the next `init` removes the rest if this process dies */
+		remove_queue(s); /* if this process dies here, the next `init` removes the rest */
 	gate_unlock(&s->gate);
-	return rc == STORE_ABSENT ? 0 : rc; /* another process was faster */
+	return rc == STORE_ABSENT ? 0 : rc; /* another process has removed the queue already */
 }
 
 /* --- waiting ------------------------------------------------------------------------------------ */
@@ -463,6 +468,10 @@ const struct store_ops store_files = {
 	.discard = files_discard,
 	.counts = files_counts,
 };
+
+/* --- name ------------------------------------------------------------------------------------- */
+
+/* Maps ids to file names and back. An id has no '/', so a name never leads out of the folder. */
 
 static const char *const endings[FILE_KINDS] = {
 	[FILE_TASK] = ".task",
