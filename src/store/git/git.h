@@ -67,11 +67,11 @@ struct git_transport {
 	/* begin() is called before a change reads the refs, end() after the change. */
 	int (*begin)(struct git *s);
 	void (*end)(struct git *s);
-	/* Is the last list still right? NULL: the transport cannot tell. */
+	/* Is the last list still current? NULL: the transport cannot tell. */
 	bool (*same)(struct git *s);
 	/* Lists the refs as they are now, by name; their commits can be read afterwards. */
 	int (*list)(struct git *s, struct git_refs *out, struct arena *a);
-	/* Moves all refs or none, the first one first. 0; 1 if a ref has moved; a fault (see
+	/* Moves all refs or none, the leader (moves[0]) first. 0; 1 if a ref has moved; a fault (see
 	 * err->applied). */
 	int (*push)(struct git *s, const struct git_move *moves, size_t n);
 	/* Removes each ref that is still at `old`; skips a ref that it cannot remove. */
@@ -88,35 +88,35 @@ struct git_set;
 
 typedef void git_root_fn(void *ctx, const git_oid *oid);
 
-/* A layout: how the queue is stored in the repository. It fills in the view, and makes commits of changed
- * records. */
+/* A layout: how the queue is stored in the repository. It fills in the view, and writes changed records as
+ * commits. */
 struct git_layout {
 	const char *name;
-	bool strangers; /* commits of other programs may lie between pawl's */
+	bool strangers; /* other programs' commits may lie between pawl's */
 	/* Reads the refs that have changed. 0, or 1 if there is no queue. */
 	int (*refresh)(struct git *s);
-	/* The same before a change; it also finishes interrupted changes. */
+	/* Does what refresh() does, for a change: it also finishes interrupted changes. */
 	int (*ready)(struct git *s);
-	/* 0, 1 if another writer was faster, or a fault. */
+	/* 0, 1 if another writer committed first, or a fault. */
 	int (*commit)(struct git_set *w);
-	/* Creates or removes the queue: 0, 1 if another writer was faster. */
+	/* Creates or removes the queue: 0, 1 if another writer committed first. */
 	int (*make)(struct git *s);
 	int (*drop)(struct git *s);
-	/* Is the view still right about data outside the refs? NULL: the layout has no such data. */
+	/* Is the view still current for data outside the refs? NULL: the layout has none. */
 	bool (*same)(struct git *s);
-	/* Gives a stand-in for a record that does not exist: 0, or 1 if there is none. NULL: there never
-	 * is one. */
+	/* Gives a stand-in for a record that does not exist: 0, or 1 if there is none. NULL: the layout
+	 * has no stand-ins. */
 	int (*stand_in)(struct git *s, struct str key, struct record *out, struct arena *a);
 	/* Converts a body to its form in the view, and back; NULL: the forms are the same. */
 	int (*body_put)(struct git *s, struct record *r, struct arena *a);
 	int (*body_get)(struct git *s, struct record *r, struct arena *a);
-	/* Calls fn for the newest commits, for the log of one record or of all (key empty). True: the
-	 * first parents of these commits hold the whole log of the record. */
+	/* Calls fn for the newest commits, for one record's log or the whole log (key empty). True: the
+	 * first parents of these commits hold the record's whole log. */
 	bool (*roots)(struct git *s, struct str key, git_root_fn *fn, void *ctx);
 };
 
 extern const struct git_layout git_layout_refs, git_layout_branch, git_layout_locks, git_layout_ids;
-/* Recognises the layout of a branch by its content. */
+/* Recognises a branch's layout by its content. */
 int git_recognise(struct git *s);
 
 /* --- records ------------------------------------------------------------------------------------ */
@@ -128,23 +128,23 @@ struct git_line {
 	unsigned n;
 };
 
-/* The content of a commit of pawl. */
+/* The content of one of pawl's commits. */
 struct git_state {
-	int64_t stamp; /* of the change: greater than any stamp that its author had seen */
+	int64_t stamp; /* the change's: greater than any stamp that its author had seen */
 	struct record rec;
 	bool has_rec;
 	bool older;        /* pawl 0.1 wrote its record */
 	struct str clock;  /* the clock that the lease is measured by */
-	struct str leader; /* the first ref of this change; empty: this ref is the first */
+	struct str leader; /* the change's leader; empty: this ref is the leader */
 	struct git_move *moves;
-	size_t n_moves; /* the moves of the change's other refs */
+	size_t n_moves; /* in the leader's commit: the other refs' moves */
 	struct git_line *lines;
 	git_oid tree;
 	git_oid *parents;
 	size_t n_parents;
 };
 
-/* Where the state of a record is. */
+/* Where a record's state is. */
 struct git_head {
 	struct str key;
 	git_oid oid;
@@ -158,17 +158,17 @@ struct git_head {
 	struct str fault;      /* why it cannot be read */
 	/* the written counts of open dependencies, canceled ones and sub-tasks */
 	int64_t counts[3];
-	/* the first ref of its last change; empty if this is the first or the only one */
+	/* its last change's leader; empty: this ref was the leader, or the only ref */
 	struct str leader;
-	struct git_moves moves; /* if this is the first ref: the moves of the others */
+	struct git_moves moves; /* if this ref was the leader: the other refs' moves */
 	int64_t stamp;
 	struct str clock;      /* the clock that the lease is measured by */
-	int64_t end, shown;    /* expiry of the lock: as written, as shown here; 0: the same */
+	int64_t end, shown;    /* the lock's expiry, as written and as shown; 0: no difference */
 	git_oid link;          /* the commit that the base names */
-	unsigned seen, linked; /* number of the look that saw its ref, its link */
+	unsigned seen, linked; /* numbers of the reads that saw its ref and its link */
 };
 
-/* All that is known of the queue. */
+/* Everything that this handle knows about the queue. */
 struct git_view {
 	struct mem_queue q;
 	struct git_head **heads; /* by key */
@@ -178,30 +178,30 @@ struct git_view {
 	git_oid base, base_tree;
 	int64_t base_stamp;
 	struct git_moves base_moves;
-	struct git_move *pending_moves; /* moves that an interrupted change still owes */
+	struct git_move *pending_moves; /* an interrupted change's pending moves */
 	size_t n_pending, pending_room;
 	int64_t stamp; /* the greatest stamp seen */
 	unsigned refresh;
 	struct arena arena; /* keys and similar; grows with every key ever seen */
 };
 
-/* path: the state of the folders of refs before the refs were read. */
+/* path: the state of the ref folders before the refs were read. */
 struct git_stamps {
 	int64_t time[3], size, ino;
 	bool good;
 };
 
-/* The memo: the content of commits, without reading them from the objects (git/memo.c). */
+/* The memo: the content of commits, without reading them from the objects (git/git_memo.c). */
 struct git_memo {
 	bool off;                /* read the commits themselves instead */
 	bool tried;              /* opening the file was tried */
 	bool whole;              /* the whole file is well-formed: entries can be appended */
-	bool late;               /* the file was last read before this look */
+	bool late;               /* the file was last read before the refs were */
 	int fd;                  /* -1: there is none */
 	struct buf bytes, fresh; /* the bytes of the file, and entries to append */
 	uint32_t *slots;         /* offset of an entry; 0: free */
 	size_t n_slots, n;
-	size_t noted; /* commits written since the look, which the view does not have yet */
+	size_t noted; /* commits written since the refs were read; the view does not have them */
 };
 
 struct git {
@@ -211,12 +211,12 @@ struct git {
 	git_repository *repo; /* reads and writes objects */
 	git_odb *odb;
 	char *url;    /* a path or a URL */
-	char *remote; /* the same without passwords, for messages */
-	bool foreign; /* path: it may have come with a clone (git/trust.h) */
+	char *remote; /* url without passwords, for messages */
+	bool foreign; /* path: it may have come with a clone (git/git.h) */
 	char *prefix; /* of refs: "refs/pawl/default/" */
 	char *only;   /* the one ref after the prefix that counts; NULL: all */
 	bool guess;   /* recognise the layout by the branch's content */
-	/* layouts on a branch: the tasks of the worktree (git/layout/worktree.h) */
+	/* layouts on a branch: the worktree's tasks (git/layout/layout.h) */
 	struct git_worktree *worktree;
 	char *dir;   /* path: the repository's folder */
 	char *local; /* wire: the folder that `git` runs in */
@@ -237,7 +237,7 @@ struct git {
 	bool changing;
 	int64_t now;
 	struct strs reads;  /* keys that the change has read */
-	struct arena arena; /* of those keys */
+	struct arena arena; /* holds those keys */
 };
 
 static inline struct git *git_of(struct store *s)
@@ -247,7 +247,7 @@ static inline struct git *git_of(struct store *s)
 
 /* --- names -------------------------------------------------------------------------------------- */
 
-/* Encodes any bytes as one component of a ref's or a file's name, and decodes it. */
+/* Encodes any bytes as one component of a ref name or a file name, and decodes it. */
 struct str git_name(struct arena *a, struct str bytes);
 bool git_unname(struct arena *a, struct str name, struct str *out);
 struct str git_ref_of(struct arena *a, struct str key); /* "t/t1" */
@@ -261,8 +261,8 @@ bool git_ours(const struct git *s, struct str name);
 struct str git_hex(struct arena *a, const git_oid *oid);
 int git_move_cmp(const void *a, const void *b);
 
-/* The line of `text` that says that a device is full; empty: there is none. Programs and libraries all use
- * the system's message for it. */
+/* The line of `text` that says that a device is full; empty: there is none. Programs and libraries all
+ * report a full device with the system's message. */
 struct str git_full_line(struct str text);
 /* Fills in err from libgit2's last error; STORE_IO becomes STORE_FULL if a device is full. */
 int git_fail(struct git *s, int fault, const char *what);
@@ -289,18 +289,18 @@ bool git_object_fits(git_odb *odb, const git_oid *oid);
 int git_tree_open(struct git *s, git_tree **out, const git_oid *oid);
 int git_blob_open(struct git *s, git_blob **out, const git_oid *oid);
 int git_commit_open(struct git *s, git_commit **out, const git_oid *oid);
-/* Writes an object and adds it to the pack of the change; libgit2's codes. */
+/* Writes an object and adds it to the change's pack; libgit2's codes. */
 int git_object_put(struct git *s, struct str bytes, git_object_t type, git_oid *out);
 int git_tree_put(struct git *s, git_treebuilder *t, git_oid *out);
 int git_commit_write(struct git *s, const struct git_draft *d, git_oid *out, struct arena *a);
-/* 0, 1 if it does not exist, 2 if it is not a commit of pawl; strings in `a`. */
+/* 0, 1 if it does not exist, 2 if it is not one of pawl's commits; strings in `a`. */
 int git_commit_read(struct git *s, const git_oid *oid, struct git_state *out, struct arena *a);
-/* Parses the bytes of a commit; false: it is not a commit of pawl. */
+/* Parses a commit's bytes; false: it is not one of pawl's. */
 bool git_commit_parse(struct str text, struct git_state *out, struct arena *a);
 /* Packs a state without its log and parents, and unpacks it. */
 void git_state_pack(struct buf *b, const struct git_state *st, struct arena *a);
 bool git_state_unpack(struct str bytes, struct git_state *out, struct arena *a);
-/* Could pawl have written it: are its moves of pawl's refs only, and its stamp and status in range? */
+/* Could pawl have written it? It must move only pawl's refs, and its stamp and status must be in range. */
 bool git_state_sane(const struct git_state *st, struct arena *a);
 /* Gets the state, without its log and parents, from the memo. Returns the entry's checksum, or 0 if there
  * is none. */
@@ -309,10 +309,10 @@ uint64_t git_memo_recall(struct git *s, const git_oid *oid, struct git_state *ou
 void git_memo_put(struct git *s, const git_oid *oid, const struct git_state *st);
 /* Do the commits of these keys match the entries that were used? If not, the memo is forgotten. */
 bool git_memo_sure(struct git *s, struct strs keys);
-/* doubt() makes this handle read only commits from the next look on; forget() also removes the file. */
+/* After doubt() this handle reads only commits, from the next read on; forget() also removes the file. */
 void git_memo_doubt(struct git *s);
 void git_memo_forget(struct git *s);
-/* A look begins: other processes may have appended entries. */
+/* A read of the refs begins. Other processes may have appended entries since the last one. */
 void git_memo_check(struct git *s);
 /* Adds a commit that this change wrote, for the processes that follow. */
 void git_memo_note(struct git *s, const git_oid *oid);
@@ -332,7 +332,7 @@ struct git_link {
 	git_oid oid; /* zero: remove the link */
 };
 
-/* Calls fn for each record that hangs on the tree. */
+/* Calls fn for each record that the base's tree names. */
 int git_base_each(struct git *s, const git_oid *tree,
 		  int (*fn)(struct git *s, struct str key, const git_oid *oid, void *ctx),
 		  void *ctx);
@@ -346,7 +346,7 @@ int git_base_change(struct git *s, const git_oid *from, const struct git_link *l
 int git_refresh(struct git *s);
 struct git_head *git_head(const struct git_view *v, struct str key);
 struct git_head *git_head_make(struct git_view *v, struct str key);
-/* Forgets the records that the last look did not see. */
+/* Forgets the records that the last read did not see. */
 void git_view_prune(struct git_view *v);
 void git_view_free(struct git_view *v);
 void git_view_clear(struct git_view *v);
@@ -365,13 +365,13 @@ int git_modify(struct store *s, struct change *changes, size_t n);
 int git_begin_queue(struct git *s);
 int git_discard(struct store *s);
 
-/* Tasks that move to the base and lose their refs; the heads belong to the view. */
+/* Compaction: tasks that move to the base and lose their refs; the heads belong to the view. */
 struct git_compact {
 	const struct git_head **v;
 	size_t n;
 };
 
-/* Chooses idle tasks if there are too many refs, except the busy ones. */
+/* If there are too many refs, chooses idle tasks that are not in `busy`. */
 void git_compact_plan(struct git *s, struct strs busy, struct git_compact *out, struct arena *a);
 /* Removes their refs, after the base names their commits. */
 void git_compact_finish(struct git *s, const struct git_compact *f, struct arena *a);
@@ -379,25 +379,25 @@ void git_compact_finish(struct git *s, const struct git_compact *f, struct arena
 /* --- places ------------------------------------------------------------------------------------- */
 
 int git_find(struct git *s, const struct uri *uri);
-/* Makes a bare repository at this path, whole or not at all. A result of libgit2; GIT_EEXISTS: there is one. */
+/* Makes a bare repository at this path, whole or not at all. libgit2's codes; GIT_EEXISTS: there is one. */
 int git_make_repository(const char *path);
 int git_path_open(struct git *s);
 void git_path_close(struct git *s);
 int git_check(struct store *s, check_fn *fn, void *ctx);
-/* Locks of refs that a dead process left behind (git/stale.c). */
+/* Reports ref locks that a dead process left behind (git/git_doctor.c). */
 void git_stale_check(struct git *s, check_fn *fn, void *ctx);
 int git_repair_blocks(struct store *s, enum repair_step step, const struct repair_sink *sink);
 int git_queues(struct store *s, name_fn *fn, void *ctx);
 int git_wire_open(struct git *s);
-/* Takes the result of a look. If this clone is damaged, fetches the queue again and returns the result of
- * a new look. */
+/* Takes the result of a read. If this clone is damaged, fetches the queue again and returns the result of
+ * a new read. */
 int git_repair(struct git *s, int rc);
 
 /* --- time --------------------------------------------------------------------------------------- */
 
 int64_t git_now(struct store *s);
 void git_clock_open(struct git *s);
-/* Before a change: sets the clock to the wall clock again if the two differ and no task waits for a time. */
+/* Before a change: sets the clock to the wall clock if the two differ and no task is waiting for a time. */
 void git_clock_change(struct git *s);
 /* Takes the skew from the URI's parameter, which may be empty. false: it is not a duration. */
 bool git_clock_skew(struct git *s, struct str text);
@@ -407,14 +407,22 @@ void git_clock_show(struct git *s, struct git_head *h, struct record *r, struct 
 struct str git_clock_hide(struct git *s, const struct git_head *h, struct record *r,
 			  struct arena *a);
 
+/* --- folder ----------------------------------------------------------------------------------- */
+
+/*
+ * git_folder: a repository's folders as descriptors. pawl opens, renames and removes its own files
+ * (below `pawl`, and refs) relative to these descriptors. A link that somebody planted therefore cannot
+ * redirect a write.
+ */
+
 #define GIT_LOCKS_FOLDER "pawl/locks"
 
 /* Sets s->top and s->refs for the repository DIR: 0 or -errno. Some tools make `refs` a link in the user's
- * own clone, so pawl follows that link; it does not in a foreign repository. */
+ * own clone, so pawl follows it there, but not in a foreign repository. */
 int git_folders_open(struct git *s, const char *dir);
 void git_folders_close(struct git *s);
 /* Opens the folder PATH below DIR; no component may be a link. `make`: makes it if it does not exist.
- * -errno. */
+ * Returns a descriptor or -errno. */
 int git_folder(int dir, const char *path, bool make);
 /* Opens the gate NAME in the folder `pawl` of the repository TOP; 0 or -errno. */
 int git_gate_open(struct gate *g, int top, const char *name);
@@ -422,6 +430,18 @@ int git_gate_open(struct gate *g, int top, const char *name);
 bool git_errno_full(int err);
 /* Fills in err for a failed call on a local file. */
 int git_fail_errno(struct git *s, int err, const char *what);
+
+/* --- trust ------------------------------------------------------------------------------------ */
+
+/*
+ * git_trust: which repositories are the user's own, and which are foreign.
+ *
+ * Git never checks out a path with the component ".git". So a repository in a folder of that name is the
+ * user's own: `git clone`, `git init` or the user made it, and its remotes and settings count. Any other
+ * repository inside a worktree is foreign, because it may have come with the clone. pawl uses a foreign
+ * repository by its files only: pawl runs none of its hooks, reads none of its settings, and follows no link
+ * and no alternate in it.
+ */
 
 /* Is the repository at PATH foreign? PATH need not exist yet. */
 bool git_is_foreign(const char *path);
@@ -432,7 +452,11 @@ int git_foreign_open(struct git *s);
 /* The user's own repository around `dir`; NULL: there is none. `skipped`: there is a foreign one. */
 git_repository *git_own_repository(const char *dir, bool *skipped);
 
-/* The fields of an index. Their position is their tag in git/memo.c, so new fields come last. */
+/* --- json ------------------------------------------------------------------------------------- */
+
+/* The parts of a commit message that git/git_record.c and git/git_message.c share. */
+
+/* An index's fields. A field's position is its tag in git/git_memo.c, so new fields come last. */
 struct git_field {
 	const char *name; /* NULL: the last one */
 	size_t offset;
@@ -450,7 +474,11 @@ json_t *git_record_json(const struct record *r, struct arena *a);
 /* *older: pawl 0.1 wrote the record. */
 bool git_record_parse(const json_t *o, struct record *r, bool *older, struct arena *a);
 
-/* The new state of one record. */
+/* --- set -------------------------------------------------------------------------------------- */
+
+/* A change in progress, for the layouts: the records that it touches, and their new states. */
+
+/* One record's new state. */
 struct git_step {
 	struct str key;
 	const struct record *rec; /* NULL: dropped */
@@ -459,7 +487,7 @@ struct git_step {
 	struct str clock;
 	git_oid tree, oid;
 	bool put;     /* an edit wrote it; else it was only read, or named in the log */
-	bool to_base; /* the base will hold it, not a ref of its own */
+	bool to_base; /* the base will hold it, not its own ref */
 };
 
 struct git_set {
@@ -474,7 +502,7 @@ struct git_set {
 	size_t n_moves;
 	struct git_link *links;
 	size_t n_links;
-	git_oid *appended_list; /* commits that the base must keep reachable */
+	git_oid *appended_list; /* commits appended to the base, which keeps them reachable */
 	size_t n_appended;
 	bool base_moves;
 	struct git_compact compact;
@@ -484,7 +512,7 @@ struct git_set {
 
 struct git_step *git_step_find(struct git_set *w, struct str key);
 struct git_step *git_step_make(struct git_set *w, struct str key);
-/* After the edits: sets rec and clock of each step, and gives each record its own log lines. */
+/* After the edits: sets each step's rec and clock, and gives each record its own log lines. */
 void git_set_states(struct git_set *w);
 void git_set_lines(struct git_set *w);
 /* Begins a set with a stamp and a nonce, based on the view. */

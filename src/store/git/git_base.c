@@ -157,6 +157,13 @@ int git_base_change(struct git *s, const git_oid *from, const struct git_link *l
 	return rc ? git_fail(s, STORE_IO, "cannot write the base") : 0;
 }
 
+/* --- list ------------------------------------------------------------------------------------- */
+
+/*
+ * Lists a queue's refs from their files, with a fifth of libgit2's system calls. It reads the loose refs before
+ * packed-refs. So it does not miss a ref that git is packing meanwhile.
+ */
+
 /* --- lists -------------------------------------------------------------------------------------- */
 
 static int ref_cmp(const void *a, const void *b)
@@ -201,7 +208,7 @@ static bool oid_parse(struct str text, git_oid *out)
 	return text.n >= GIT_OID_HEXSZ && git_oid_fromstrn(out, text.p, GIT_OID_HEXSZ) == 0;
 }
 
-/* A ref that git is packing right now may be missing here; packed-refs, which is read later, has it. */
+/* A ref that git is packing right now may be missing here. packed-refs, which is read later, contains it. */
 static int list_loose(struct listing *l, int dir, const char *file, struct str name)
 {
 	char text[128];
@@ -217,7 +224,7 @@ static int list_loose(struct listing *l, int dir, const char *file, struct str n
 	return rc;
 }
 
-/* Lists the folder `below` of the prefix, "" or "t/". */
+/* Lists one folder of the prefix; `below` is "" or "t/". */
 static int list_folder(struct listing *l, const char *below)
 {
 	const char *path = arena_printf(l->a, "%s%s", l->prefix + strlen("refs/"), below).p;
@@ -237,7 +244,7 @@ static int list_folder(struct listing *l, const char *below)
 	return rc;
 }
 
-/* Some tools make packed-refs a link to the file of another clone of the user. pawl only reads it. */
+/* Some tools make packed-refs a link to the file in another of the user's clones. pawl only reads it. */
 static int read_packed(struct listing *l, struct str *out)
 {
 	const char *dir = l->s->dir ? l->s->dir : l->s->local;
@@ -285,6 +292,10 @@ int git_refs_list(struct git *s, const char *prefix, struct git_refs *out, struc
 	git_refs_sort(out);
 	return rc;
 }
+
+/* --- queues ----------------------------------------------------------------------------------- */
+
+/* Lists the repository's queues. Each queue has a base, PREFIX/NAME/base, so one list of refs finds them all. */
 
 struct naming {
 	struct git *s;
@@ -361,6 +372,15 @@ int git_queues(struct store *base, name_fn *fn, void *ctx)
 	return rc;
 }
 
+/* --- compact ---------------------------------------------------------------------------------- */
+
+/*
+ * Compaction. Each call reads and sends the list of refs, so the store keeps it short. A change that moves the
+ * base anyway also appends idle tasks to it, and removes their refs afterwards.
+ * Until then the ref counts. pawl removes a ref only if it still names the appended commit, so a task that
+ * another process has changed since keeps its ref.
+ */
+
 #define COMPACT_MAX 64 /* tasks in one change */
 
 static bool git_compact_idle(struct git *s, const struct git_head *h)
@@ -370,7 +390,7 @@ static bool git_compact_idle(struct git *s, const struct git_head *h)
 	return r && r->ix.lane == LANE_NONE && !r->ix.holder.n;
 }
 
-/* A process hung this task on the base, but did not remove the ref. */
+/* Has a process appended this task to the base without removing its ref? */
 static bool is_appended(const struct git_view *v, const struct git_head *h)
 {
 	return h->linked == v->refresh && git_oid_equal(&h->link, &h->oid);
@@ -398,7 +418,7 @@ void git_compact_plan(struct git *s, struct strs busy, struct git_compact *out, 
 	}
 }
 
-/* A ref that cannot be removed now is removed by a later change. */
+/* If a ref cannot be removed now, a later change removes it. */
 void git_compact_finish(struct git *s, const struct git_compact *f, struct arena *a)
 {
 	struct git_move *moves = arena_array(a, struct git_move, f->n);

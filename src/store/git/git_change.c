@@ -133,7 +133,7 @@ static int run_edits(struct git_set *w, struct change *changes, size_t n)
 	return 0;
 }
 
-/* --- the result of the edits -------------------------------------------------------------------- */
+/* --- the edits' result -------------------------------------------------------------------------- */
 
 void git_set_states(struct git_set *w)
 {
@@ -152,7 +152,7 @@ void git_set_states(struct git_set *w)
 	}
 }
 
-/* A log line goes into the commit of its record; a line without a record stays with the change. */
+/* A log line goes into its record's commit; a line without a record stays with the change. */
 void git_set_lines(struct git_set *w)
 {
 	struct git_line *l = w->lines, *next;
@@ -287,6 +287,15 @@ int git_discard(struct store *base)
 		       : store_fail(&base->env, STORE_BUSY, "try again",
 				    "%s: other writers committed first each time", s->remote);
 }
+
+/* --- turns ------------------------------------------------------------------------------------ */
+
+/*
+ * Makes the processes on one machine push one after the other. The protocol alone decides which push wins, but
+ * it wastes the losers' work, and all of them try the first task. So they wait at a gate file in the
+ * repository. Correctness does not depend on the gate: a process waits there at most POLITE_MS, and without
+ * the file it does not wait.
+ */
 
 #define POLITE_MS 10000
 

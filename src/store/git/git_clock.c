@@ -151,8 +151,8 @@ static bool has_lock(const struct record *r, struct task *t, struct arena *a)
 
 /* --- when this machine first saw a lock --------------------------------------------------------- */
 
-/* Not in the cache folder, which programs may clear. NULL: there is no such folder, so each look counts as
- * the first. */
+/* The file is not in the cache folder, which programs may clear. NULL: the user has no state folder, so each
+ * read counts as the first. */
 static const char *seen_path(struct arena *a)
 {
 	const char *dir = fs_user_dir(a, "XDG_STATE_HOME", ".local/state");
@@ -223,7 +223,7 @@ void git_clock_show(struct git *s, struct git_head *h, struct record *r, struct 
 	set_end(r, &t, end, a);
 }
 
-/* Gives the clock that the record's lock is measured by. */
+/* Returns the clock that measures the record's lock. */
 struct str git_clock_hide(struct git *s, const struct git_head *h, struct record *r,
 			  struct arena *a)
 {

@@ -78,7 +78,7 @@ static void check_queue(struct report *r)
 		r->fn(r->ctx, CHECK_OK, "changes", STR("every change is complete"), STR(""));
 }
 
-/* Counts one of the 256 folders and estimates the total from it. */
+/* Counts the files in one of the 256 folders and estimates the total from it. */
 static void check_loose(struct report *r)
 {
 	DIR *d = opendir(fs_join(&r->a, str_c(r->s->dir), STR("objects/17")));
@@ -114,6 +114,14 @@ int git_check(struct store *base, check_fn *fn, void *ctx)
 	return rc;
 }
 
+/* --- repair ----------------------------------------------------------------------------------- */
+
+/*
+ * Repairs the clone that the wire transport fetches into, if an object there is lost, truncated or
+ * overwritten. The remote still has the object, so pawl moves the damaged one aside and fetches the whole
+ * queue again, once.
+ */
+
 enum read { READ_WELL, READ_DAMAGED, READ_NOT };
 
 static enum read try_object(struct git *s, const git_oid *oid)
@@ -130,7 +138,7 @@ static enum read try_object(struct git *s, const git_oid *oid)
 	git_odb_object_free(obj);
 	if (rc == 0)
 		return READ_WELL;
-	/* an error of the system (no descriptors left, no permission) does not mean damage */
+	/* a system error (no descriptors left, no permission) does not mean damage */
 	return rc == GIT_ENOTFOUND || (e && e->klass == GIT_ERROR_OS) ? READ_NOT : READ_DAMAGED;
 }
 
@@ -147,7 +155,7 @@ static bool main_is_damaged(struct git *s, git_oid *out)
 	return bad;
 }
 
-/* After a look: do the refs name an object that cannot be read here? */
+/* After a read: do the refs name an object that cannot be read here? */
 static bool is_damaged(struct git *s, int rc, git_oid *out)
 {
 	const struct git_view *v = &s->view;
@@ -224,11 +232,20 @@ int git_repair(struct git *s, int rc)
 	return is_damaged(s, rc, &oid) ? cannot_read(s, &oid) : rc;
 }
 
-#define STALE_S 60 /* git itself holds such a lock for some milliseconds */
+/* --- stale ------------------------------------------------------------------------------------ */
+
+/*
+ * For doctor: ref locks that a dead process left in the repository. git makes REF.lock, writes it and renames it
+ * within milliseconds, and leaves it behind if it is killed. Nobody can change that ref until the lock is removed.
+ * A lock does not name its process. So pawl removes it only if it is old, no process has it open, and no git process
+ * that could own it is running here.
+ */
+
+#define STALE_S 60 /* git itself holds a ref lock for milliseconds */
 #define LOCK_BYTES 4096
 #define PATH_BYTES 4096
 
-/* --- does a process use it? ------------------------------------------------------------------------------ */
+/* --- is a process using it? ------------------------------------------------------------------------------ */
 
 struct process {
 	const char *pid; /* "4711" */
@@ -285,7 +302,7 @@ static bool process_uses(int proc, const struct process *p, const char *file, co
 	bool hidden = fd < 0 && errno != ENOENT && (p->git || p->stopped), uses;
 	struct process now;
 
-	/* it is another user's, unless it has ended meanwhile */
+	/* the process belongs to another user, unless it has ended meanwhile */
 	uses = hidden && process_read(proc, p->pid, &now);
 	uses |= link_points(proc, cwd, p, NULL, repo);
 	while (!uses && d && (e = readdir(d)))
@@ -298,7 +315,7 @@ static bool process_uses(int proc, const struct process *p, const char *file, co
 	return uses;
 }
 
-/* May a process hold the lock `file`? true if the system cannot tell. */
+/* Can a process be holding the lock `file`? true if the system cannot tell. */
 static bool may_be_held(const char *file, const char *repo)
 {
 	DIR *d = opendir("/proc");
@@ -328,7 +345,7 @@ struct stale {
 	void *ctx;
 	const struct repair_sink *sink;
 	struct arena a;
-	bool far; /* a process of another machine may hold a lock */
+	bool far; /* a process on another machine may hold a lock */
 	size_t n;
 	int failed; /* -errno */
 };
@@ -348,7 +365,7 @@ static int save_lock(struct stale *x, int dir, const char *name, const char *pat
 	return r ? r : x->sink->settle(x->sink->ctx);
 }
 
-/* Removes the lock only if it is still the file that was judged. */
+/* Removes the lock only if it is still the file that was checked. */
 static int remove_lock(struct stale *x, int dir, const char *name, const char *path,
 		       const struct stat *decided)
 {
@@ -394,7 +411,8 @@ static void check_lock(struct stale *x, int dir, const char *folder, const char 
 		x->failed = remove_lock(x, dir, name, path, &st);
 }
 
-/* `below`: a folder in the repository. A link in its place is not followed: the repository may come with a clone. */
+/* `below`: a folder in the repository. pawl does not follow a link in its place, because the repository may have come
+ * with a clone. */
 static void search_in(struct stale *x, const char *below, const char *only, int depth)
 {
 	const char *folder = fs_join(&x->a, str_c(x->s->dir), str_c(below));
@@ -420,7 +438,7 @@ static struct stale stale_of(struct git *s)
 	return (struct stale){ .s = s, .far = os_network_fs(s->dir) != NULL };
 }
 
-/* On a branch, the locks of other branches belong to others. */
+/* A queue on a branch checks only that branch's lock: the other branches are not pawl's. */
 static void check_all(struct stale *x)
 {
 	struct str prefix = str_c(x->s->prefix);

@@ -29,7 +29,7 @@ struct walk {
 	size_t n, room;
 	bool own;      /* follow only the first parents: the commits of one record */
 	int64_t since; /* ends a branch of the walk at a commit with a smaller stamp; 0: none */
-	/* the newest commit of a record, which the memo knows but which cannot be read */
+	/* a record's newest commit, which the memo has but which cannot be read */
 	git_oid lost;
 };
 
@@ -101,7 +101,7 @@ static bool is_recalled(const struct git *s, const git_oid *oid)
 	return false;
 }
 
-/* The memo has hidden the damage. The next look repairs a copy, so a wire store may retry. */
+/* The memo has hidden the damage. The next read repairs a clone, so a wire store may retry. */
 static int fail_lost(struct git *s, const git_oid *oid)
 {
 	struct arena a = { 0 };
@@ -128,7 +128,7 @@ static void git_log_walk(struct walk *w)
 			w->lost = oid;
 		if (rc == 1 || (rc && !w->s->layout->strangers))
 			continue;
-		/* a stamp is not before the times of its entries, and all stamps behind it are smaller */
+		/* a stamp is not before its entries' times, and all its ancestors' stamps are smaller */
 		if (rc == 0 && st.stamp < w->since)
 			continue;
 		if (rc == 0)
@@ -193,7 +193,7 @@ static bool git_log_wanted(const struct entry_query *q, const struct line *after
 	       (!q->after.n || line_cmp(l, after) > 0);
 }
 
-/* The index of the oldest line among the newest q->last ones. */
+/* The index of the oldest of the newest q->last lines. */
 static size_t first_line(const struct walk *w, const struct entry_query *q,
 			 const struct line *after, void *ctx)
 {

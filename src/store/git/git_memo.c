@@ -20,16 +20,16 @@
 
 #define MAGIC STR("pawl memo 3\n\n\n\n\n")
 #define FILE_MAX (64u << 20)
-/* The memo is rewritten when it has more than 3 * records + SPARE entries: the others are of old states. */
+/* The memo is rewritten when it has more than 3 * records + SPARE entries; the rest describe old states. */
 #define SPARE 500
 
 struct entry_head {
 	uint64_t check;
-	uint32_t size; /* of the bytes that follow */
+	uint32_t size; /* length of the bytes that follow */
 	unsigned char oid[GIT_OID_RAWSZ];
 };
 
-/* Tags of the fields. The fields of the index are numbered from NUMBER and TEXT. */
+/* Field tags. The index's fields are numbered from NUMBER and TEXT. */
 enum {
 	STAMP = 1,
 	TREE = 2,
@@ -128,7 +128,7 @@ static void git_memo_add(struct strs *list, struct str s, struct arena *a)
 	list->v[list->n++] = s;
 }
 
-/* Takes a number or a text of the index, and skips fields of newer versions of pawl. */
+/* Takes a number or a text of the index, and skips the fields of newer pawls. */
 static bool take_part(uint8_t tag, struct str value, struct index *ix)
 {
 	int64_t n;
@@ -203,7 +203,7 @@ static uint64_t check_of(const struct entry_head *h, const char *bytes)
 	return str_sum(sum, bytes, h->size);
 }
 
-/* Gives the entry at `at`; false: it does not fit into the rest of the buffer. */
+/* Reads the entry at `at`; false: it does not fit into the rest of the buffer. */
 static bool entry_at(const struct buf *b, size_t at, struct entry_head *h, const char **bytes)
 {
 	if (b->n - at < sizeof(*h))
@@ -225,7 +225,7 @@ static void add_entry(struct buf *b, const git_oid *oid, struct str packed)
 
 /* --- finding ------------------------------------------------------------------------------------ */
 
-/* Gives the slot of the entry, or the free slot for it. An object id is already a good hash. */
+/* Returns the entry's slot, or the free slot for it. An object id is already a good hash. */
 static uint32_t *slot_of(const struct git_memo *m, const unsigned char *oid)
 {
 	size_t at;
@@ -280,7 +280,7 @@ static struct str git_memo_find(const struct git_memo *m, const git_oid *oid)
 
 /* --- the file ----------------------------------------------------------------------------------- */
 
-/* The folder of the file and its name there; dir < 0: -errno. */
+/* The file's folder, and its name there; dir < 0: -errno. */
 struct spot {
 	int dir;
 	const char *name;
@@ -377,7 +377,7 @@ void git_memo_check(struct git *s)
 	s->memo.noted = 0;
 }
 
-/* Returns the packed state of the commit; empty: the memo does not have it. */
+/* Returns the commit's packed state; empty: the memo does not have it. */
 static struct str git_memo_recall_body(struct git *s, const git_oid *oid)
 {
 	struct git_memo *m = &s->memo;
@@ -426,7 +426,7 @@ static void git_memo_replace(struct git *s, struct spot p, struct str bytes, str
 	close(fd);
 }
 
-/* Keeps the entries of commits that the view has; drops those of older states. */
+/* Keeps the entries of commits that the view has, and drops the entries of older states. */
 static void git_memo_rewrite(struct git *s, struct spot p, struct arena *a)
 {
 	struct git_memo *m = &s->memo;
@@ -462,7 +462,7 @@ void git_memo_save(struct git *s)
 	if (may && (!m->whole || m->n > SPARE + 3 * (s->view.n + m->noted))) {
 		git_memo_rewrite(s, p, &a);
 	} else if (may && !git_memo_append(p, buf_str(&m->fresh))) {
-		/* the process that removed the file may have found it damaged: write only new entries */
+		/* the process that removed the file may have found it damaged, so write only new entries */
 		git_memo_reset(m);
 		git_memo_rewrite(s, p, &a);
 	}

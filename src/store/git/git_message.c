@@ -342,6 +342,11 @@ int git_commit_read(struct git *s, const git_oid *oid, struct git_state *out, st
 	return ok ? 0 : 2;
 }
 
+/* --- name ------------------------------------------------------------------------------------- */
+
+/* Encodes keys as names of refs and files, and turns libgit2's errors into faults. An encoded name is one
+ * component that git accepts: it contains no '/' or "..", and does not end in ".lock". */
+
 static bool git_name_plain(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||

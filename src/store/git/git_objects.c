@@ -20,7 +20,7 @@
 
 #define FIRST 1000  /* priority: before libgit2's own backends */
 #define HEAD_MAX 64 /* "commit 2097152" and a NUL */
-#define FILE_MAX (GIT_OBJECT_MAX + GIT_OBJECT_MAX / 64 + 1024) /* what cannot be compressed grows */
+#define FILE_MAX (GIT_OBJECT_MAX + GIT_OBJECT_MAX / 64 + 1024) /* incompressible bytes grow */
 
 struct loose {
 	git_odb_backend base;
@@ -53,7 +53,7 @@ static bool inflate_head(struct inflating *f)
 	return f->ended || r == Z_OK;
 }
 
-/* "tree 123" and a NUL. *length: of the header with its NUL. */
+/* The header is "tree 123" and a NUL. *length: its length with the NUL. */
 static bool parse_head(const struct inflating *f, git_object_t *type, size_t *size, size_t *length)
 {
 	const char *end = memchr(f->head, '\0', f->in_head);
@@ -71,7 +71,7 @@ static bool parse_head(const struct inflating *f, git_object_t *type, size_t *si
 	return git_object_typeisloose(*type);
 }
 
-/* Fills `out`, which has room for one byte more than `size`: a longer stream shows itself there. */
+/* Fills `out`, which has room for one byte more than `size`. A longer stream writes that byte, too. */
 static bool inflate_content(struct inflating *f, unsigned char *out, size_t size, size_t length)
 {
 	size_t have = f->in_head - length;
@@ -172,6 +172,13 @@ int git_loose_add(git_odb *odb, const char *objects)
 	return rc;
 }
 
+/* --- object ----------------------------------------------------------------------------------- */
+
+/*
+ * Guards against large foreign objects. An object that is small on disk or on the wire can take gigabytes in
+ * memory, so pawl asks for its size first. pawl neither writes nor reads objects larger than GIT_OBJECT_MAX.
+ */
+
 bool git_object_fits(git_odb *odb, const git_oid *oid)
 {
 	git_object_t type;
@@ -201,6 +208,11 @@ int git_commit_open(struct git *s, git_commit **out, const git_oid *oid)
 {
 	return git_object_fits(s->odb, oid) ? git_commit_lookup(out, s->repo, oid) : too_large();
 }
+
+/* --- pack ------------------------------------------------------------------------------------- */
+
+/* Packs a change's objects for sending, and unpacks received packs into this clone. A received pack stays in
+ * a temporary folder until libgit2 has verified all of it, so a broken connection leaves no objects here. */
 
 #define TOO_LARGE 1
 #define KEEP_PACKED 100 /* objects; git's own fetch.unpackLimit */
@@ -240,8 +252,8 @@ static int copy_one(const git_oid *id, void *ctx)
 	return rc;
 }
 
-/* Writes each object as a loose file: a pack for every change would slow down all later reads. TOO_LARGE:
- * some object exceeds the limit. */
+/* Writes each object as a loose file, because a pack for every change would slow down all later reads.
+ * TOO_LARGE: some object exceeds the limit. */
 static int git_pack_scatter(struct git *s, const char *index)
 {
 	struct copy c = { .to = s->odb };

@@ -170,7 +170,7 @@ static int hex_byte(const char *p)
 	return p[0] && p[1] && high && low ? (int)((high - digits) << 4 | (low - digits)) : -1;
 }
 
-/* The path that git uses for a file: URL: without the host, and decoded. Empty: it is not a file: URL. */
+/* The path that git uses for a file: URL, without the host, and decoded. Empty: it is not a file: URL. */
 static struct str file_path(struct str url, struct arena *a)
 {
 	char *p;
@@ -240,7 +240,7 @@ static bool names_path(const char *dir, struct str name, struct arena *a)
 	return memchr(name.p, '/', name.n) || fs_exists(fs_join(a, str_c(dir ? dir : "."), name));
 }
 
-/* The disk of a path may not be mounted. Nothing may be made there in the meantime. */
+/* If the path's disk is not mounted, pawl must not make a repository in its place. */
 static int check_remote(struct git *s, struct str name, struct arena *a)
 {
 	struct str url = str_c(s->url), path = is_url(url)   ? file_path(url, a)
@@ -434,6 +434,11 @@ int git_find(struct git *s, const struct uri *uri)
 	return rc;
 }
 
+/* --- folder ----------------------------------------------------------------------------------- */
+
+/* Opens pawl's folders and gate in a repository, relative to descriptors. A link in the place of a folder is
+ * an error and is never followed, except `refs` in the user's own clone. */
+
 #define FOLDER (O_RDONLY | O_DIRECTORY)
 
 int git_folders_open(struct git *s, const char *dir)
@@ -457,7 +462,8 @@ void git_folders_close(struct git *s)
 	s->top = s->refs = -1;
 }
 
-/* Makes one folder after the other. Another process may make the same ones, and git removes empty ones. */
+/* Makes one folder after the other. Another process may be making the same folders, and git removes empty
+ * ones. */
 static int git_folder_make(int dir, const char *path)
 {
 	struct arena a = { 0 };

@@ -98,7 +98,7 @@ static json_t *index_json(const struct index *from)
 		if (n)
 			json_object_set_new(o, f->name, json_integer(n));
 	}
-	if (ix.status && !ix.due) /* a task without the member is of pawl 0.1 */
+	if (ix.status && !ix.due) /* a task without it was written by pawl 0.1 */
 		json_object_set_new(o, "due", json_integer(0));
 	for (const struct git_field *f = git_index_texts; f->name; f++)
 		if (git_index_text(&ix, f)->n)

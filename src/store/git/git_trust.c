@@ -58,9 +58,9 @@ static bool holds_queue(struct str folder, struct arena *a)
 }
 
 /*
- * Looks at all folders above. If a .git there names this very repository, the repository is that folder's own
- * (a bare repository with worktrees beside it). A folder with a queue counts like a worktree, because not
- * only git brings folders from elsewhere.
+ * Checks all folders above. If a .git there names this very repository, the repository is that folder's own
+ * (a bare repository with worktrees beside it). A folder with a queue counts as a worktree, because folders
+ * from elsewhere do not arrive only through git.
  */
 static bool in_a_tree(struct str repository, struct arena *a)
 {
@@ -97,8 +97,8 @@ bool git_is_foreign(const char *path)
 
 /* --- the user's own repository ------------------------------------------------------------------ */
 
-/* The folder above the foreign repository that `dir` is in, to search on from there. NULL: `dir` is not
- * inside it; somebody made `dir` a worktree of it. */
+/* The folder above the foreign repository around `dir`; the search continues there. NULL: `dir` is not inside
+ * it, because somebody made `dir` a worktree of it. */
 static const char *git_trust_above(const char *dir, const char *repository, struct arena *a)
 {
 	const char *here = fs_real(a, dir), *there = fs_real(a, repository);
@@ -183,8 +183,7 @@ static int git_trust_refuse(struct vet *v, const char *why, struct str what)
 		STRF(what), why);
 }
 
-/* Extensions change the meaning of the files, so their presence is the one thing that pawl reads in its
- * config. */
+/* Extensions change the meaning of the files. Their presence is all that pawl reads in a foreign config. */
 static bool has_extensions(int top, struct arena *a)
 {
 	int fd = beneath_open(top, "config", O_RDONLY, 0);
@@ -235,7 +234,7 @@ int git_foreign_vet(struct git *s)
 	return rc;
 }
 
-/* libgit2 reads no setting when it opens a bare repository; the empty config keeps it so. */
+/* libgit2 reads no settings when it opens a bare repository. The empty config keeps it from reading them later. */
 int git_foreign_open(struct git *s)
 {
 	git_config *none = NULL;

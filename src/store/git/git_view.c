@@ -71,7 +71,7 @@ void git_view_prune(struct git_view *v)
 	v->n = kept;
 }
 
-/* --- the calls of the store interface ----------------------------------------------------------- */
+/* --- the store interface's calls ---------------------------------------------------------------- */
 
 int git_refresh(struct git *s)
 {
@@ -190,6 +190,11 @@ int git_tally(struct store *base, int64_t *counts)
 	return rc;
 }
 
+/* --- known state of the remote ---------------------------------------------------------------- */
+
+/* The remote's last known state, in refs of this clone. These refs also keep git from collecting the objects.
+ * note_one() compares before it moves a ref, so an older read never overwrites a newer one. */
+
 int git_seen_list(struct git *s, struct git_refs *out, struct arena *a)
 {
 	int rc = git_refs_list(s, s->seen, out, a);
@@ -247,6 +252,14 @@ void git_seen_now(struct git *s)
 	futimens(s->gate.fd, NULL); /* the file's time is the time of the last fetch */
 }
 
+/* --- kept branch ------------------------------------------------------------------------------ */
+
+/*
+ * A branch only grows. refs/pawl-kept holds the last tip that this clone has seen, or that was written to
+ * this path. If the branch no longer contains that tip, somebody has reset or replaced it, and pawl would
+ * issue the same fences twice. So pawl refuses every call until a person has decided.
+ */
+
 #define TRIES 10
 #define WAIT_NS 20000000
 
@@ -283,8 +296,9 @@ static int list_tip(struct git *s, git_oid *out, struct arena *a)
 	return rc;
 }
 
-/* Before the first tip of a branch is kept, pawl may have removed that branch, forgotten its tip and made another branch. Then
- * the kept tip is not in this one, and every call would be refused. A removal after this check forgets the tip itself. */
+/* After this process has read the first tip of a branch, and before it keeps the tip, another pawl may remove
+ * the branch, forget its tip and make a new branch. The new branch does not contain the kept tip, so every
+ * call would be refused. A removal after this check forgets the tip itself. */
 static void forget_if_removed(struct git *s, git_reference *ref, const git_oid *tip,
 			      struct arena *a)
 {
@@ -326,8 +340,8 @@ static int set_back(struct git *s, const git_oid *had, struct arena *a)
 		s->remote, s->only, hex.p);
 }
 
-/* Reads the kept tip before the branch, so the branch is never the older of the two. 1: the branch has
- * lost that tip. */
+/* Reads the kept tip before the branch, so the branch is never the older of the two. 1: the branch no longer
+ * contains that tip. */
 static int check_once(struct git *s, git_oid *had, git_oid *out, struct arena *a)
 {
 	int rc;
@@ -343,7 +357,7 @@ static int check_once(struct git *s, git_oid *had, git_oid *out, struct arena *a
 	return 0;
 }
 
-/* Looks again for a while: if pawl itself just removed the branch and made it again, the kept tip soon
+/* Retries for a while. If pawl itself has just removed the branch and made it again, the kept tip soon
  * follows. */
 int git_branch_tip(struct git *s, git_oid *out)
 {

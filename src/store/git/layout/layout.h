@@ -15,7 +15,7 @@
 #include "store/git/git.h"
 
 struct git_file {
-	struct str key;  /* of its task */
+	struct str key;  /* its task's */
 	struct str path; /* from the top of the worktree */
 	struct task task;
 	bool archived;
@@ -23,13 +23,13 @@ struct git_file {
 	int64_t time, size, ino; /* when it was read */
 };
 
-/* A task with its lock, as far as both are written down. */
+/* A task with its lock, as far as files record them. */
 struct git_item {
 	struct str key;
 	struct task task;
 	const struct git_file *file; /* NULL: only its lock is known */
-	struct str clock;            /* that the expiry of its lock is measured by */
-	struct str name;             /* of its lock file */
+	struct str clock;            /* the clock that measures its lock's expiry */
+	struct str name;             /* its lock file's name */
 	struct str fault;            /* why its lock file cannot be read */
 	git_oid oid;
 };
@@ -41,11 +41,11 @@ struct git_worktree {
 	struct git_file *v;     /* by key */
 	size_t n;
 	uint64_t stamp; /* hash of all files; 0: not read yet */
-	struct arena a; /* of the files that were read last */
-	/* tasks together with the locks of the branch */
+	struct arena a; /* holds the files that were read last */
+	/* tasks together with the branch's locks */
 	struct git_item *items; /* by key */
 	size_t n_items;
-	int64_t fence; /* the greatest that was given on the branch */
+	int64_t fence; /* the greatest fence issued on the branch */
 	struct arena seen;
 };
 
@@ -59,7 +59,7 @@ const struct git_file *git_worktree_find(const struct git_worktree *w, struct st
 
 /* Opens a folder by its path from the top; no component may be a link. -1: errno says why. */
 int git_folder_open(const struct git_worktree *w, struct str path);
-/* The folder and the name of a path. */
+/* A path's folder and name. */
 struct str git_folder_of(struct str path);
 struct str git_name_of(struct str path);
 /* Reads a regular file by its path from the top: 0 or -errno. */
@@ -67,7 +67,7 @@ int git_file_read(const struct git_worktree *w, struct str path, struct str *out
 		  struct arena *a);
 void git_file_times(struct git_file *f, const struct stat *st);
 
-/* The text of a file. An unknown status becomes Backlog: its author may not want the task to be offered. */
+/* A file's text, with an unknown status as Backlog, because its author may not want the task to be offered. */
 struct str git_status_known(struct str text, struct arena *a);
 /* A new status for a file. begin() does everything that can fail; the file changes only in end(). */
 struct git_status {
@@ -81,8 +81,16 @@ int git_status_begin(struct git *s, const struct git_file *f, const char *status
 int git_status_end(struct git *s, struct git_status *e, struct arena *a);
 void git_status_drop(struct git *s, struct git_status *e);
 
+/* --- lockfile --------------------------------------------------------------------------------- */
+
+/*
+ * A lock as a file that other programs know: t<id>_lock.yaml with task_id, locked_by, locked_at and hostname,
+ * in their form, followed by pawl's own fields. A file without pawl's fields is a foreign lock: it has no
+ * token, and does not expire unless it names an expiry.
+ */
+
 struct git_lockfile {
-	struct str id; /* of the task: t109, for both 109 and t109 in the file */
+	struct str id; /* the task's: t109, for both 109 and t109 in the file */
 	struct lock lock;
 	int64_t fence;    /* 0: the file has none */
 	struct str clock; /* the clock that the expiry is measured by */
@@ -90,12 +98,25 @@ struct git_lockfile {
 
 /* t109 has t109_lock.yaml, abc has tabc_lock.yaml; 109 is not t109 and has t%3109_lock.yaml. */
 struct str git_lockfile_name(struct arena *a, struct str id);
-/* Is `name` the name of a lock file, and of which task? */
+/* Is `name` a lock file's name? *id: its task. */
 bool git_lockfile_named(struct arena *a, struct str name, struct str *id);
 void git_lockfile_write(const struct git_lockfile *f, struct buf *out, struct arena *a);
 /* `id` is the id in the file's name. 0, or -EBADMSG with *fault. */
 int git_lockfile_read(struct str text, struct str id, struct git_lockfile *out,
 		      struct yaml_fault *fault, struct arena *a);
+
+/* --- branch ----------------------------------------------------------------------------------- */
+
+/*
+ * The layout on one branch, for people and for programs that read files there:
+ *
+ *   tasks/ID.md        a task: YAML front matter, then its description (format/markdown.h)
+ *   tID_lock.yaml      its lock, if it has one (git/layout/layout.h)
+ *   .pawl/KEY.json     the queue's other records
+ *
+ * All other files on the branch belong to other programs, and pawl does not touch them. A change is one
+ * commit; its message holds the log.
+ */
 
 #define GIT_TASKS "tasks"
 #define GIT_OWN ".pawl"
@@ -110,7 +131,7 @@ struct git_form {
 void git_form_write(const struct store_rules *rules, const struct record *r, struct str clock,
 		    struct git_form *out, struct arena *a);
 
-/* The content of a task's two files; git_form_task() returns 0, or -EBADMSG with *fault. */
+/* The content of a task's two files. git_form_task() returns 0, or -EBADMSG with *fault. */
 struct git_read {
 	struct record rec;
 	struct task task;
@@ -132,21 +153,32 @@ int git_branch_push(struct git *s, const struct git_move *m);
  * is NULL. */
 int git_branch_commit(struct git_set *w, const git_oid *tree, const struct record *rec);
 
+/* --- locks ------------------------------------------------------------------------------------ */
+
+/*
+ * Layouts for branches that other programs made. Each is an orphan branch with only their files:
+ *
+ *   locks   t109_lock.yaml for each lock (git/layout/layout.h); tasks are files of the worktree (git/layout/layout.h)
+ *   ids     next_id.txt, the number of the next task
+ *
+ * A change writes those files and leaves all others on the branch as they are.
+ */
+
 #define GIT_LOCKS "aitask-locks"
 #define GIT_IDS "aitask-ids"
 #define GIT_NEXT_ID "next_id.txt"
 
 int git_locks_read(struct git *s);
-/* NULL: there is no such task. */
+/* NULL: there is no task with this key. */
 const struct git_item *git_item_find(const struct git_worktree *w, struct str key);
 
 /* --- shared by both layouts --------------------------------------------------------------------- */
 
 int git_tip_tree(struct git *s, const git_oid *tip, git_tree **out);
-/* Reads the stamp and the number of pawl's last commit, which may lie below commits of other programs. */
+/* Reads the stamp and the number of pawl's last commit, which may lie below other programs' commits. */
 void git_tip_said(struct git *s, const git_oid *tip, int64_t *stamp, int64_t *number);
-/* Adds a commit to the branch, with a number noted in it. `subject` counts if the change has no log lines.
- * 0, 1 if another writer was faster, or a fault. */
+/* Adds a commit that holds the number to the branch. `subject` counts if the change has no log lines.
+ * 0, 1 if another writer committed first, or a fault. */
 int git_tip_move(struct git_set *w, const git_oid *tree, const char *subject, int64_t number);
 /* Begins a branch with one file, or with none (name NULL). */
 int git_tip_make(struct git *s, const char *name, struct str text, const char *subject,
@@ -155,7 +187,7 @@ int git_file_put(struct git *s, git_treebuilder *b, const char *name, struct str
 bool git_tip_roots(struct git *s, struct str key, git_root_fn *fn, void *ctx);
 int git_tip_ready(struct git *s);
 int git_tip_drop(struct git *s);
-/* Puts a task of the worktree into the view. */
+/* Puts one of the worktree's tasks into the view. */
 struct git_head *git_item_put(struct git *s, const struct git_item *it, struct arena *a);
 
 #endif

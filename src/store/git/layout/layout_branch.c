@@ -110,7 +110,7 @@ static git_treebuilder *folder_of(struct trees *t, struct str folder)
 	return str_is(folder, GIT_TASKS) ? t->tasks : t->own;
 }
 
-/* Removes the old files of the record. */
+/* Removes the record's old files. */
 static void step_clear(struct trees *t, const struct git_step *p, struct arena *a)
 {
 	struct str name = p->head ? p->head->file : STR(""), folder = str_cut(&name, '/');
@@ -121,7 +121,7 @@ static void step_clear(struct trees *t, const struct git_step *p, struct arena *
 		file_drop(t->top, p->head->lock, a);
 }
 
-/* If another program named the file, it keeps its name. */
+/* A file that another program named keeps its name. */
 static struct str name_for(const struct git_step *p, const struct git_form *f)
 {
 	struct str name = p->head ? p->head->file : STR("");
@@ -187,7 +187,7 @@ static int branch_ready(struct git *s)
 
 /* --- creating and removing a queue -------------------------------------------------------------- */
 
-/* Never writes onto an existing branch: look() has found that there is none. */
+/* Never writes onto an existing branch: the layout's refresh() has found none. */
 static int branch_make(struct git *s)
 {
 	struct git_set w;
@@ -219,7 +219,7 @@ static int drop_name(const git_tree_entry *e, void *ctx)
 	return ours;
 }
 
-/* Removes pawl's files. If files of other programs remain, the branch stays. */
+/* Removes pawl's files. If other programs' files remain, the branch stays. */
 static int branch_drop(struct git *s)
 {
 	git_treebuilder *b = NULL;
@@ -267,6 +267,11 @@ const struct git_layout git_layout_branch = {
 	.drop = branch_drop,
 	.roots = branch_roots,
 };
+
+/* --- branch form ------------------------------------------------------------------------------ */
+
+/* Writes a record as files on a branch, and reads it back. A record that a Markdown file cannot hold without
+ * loss becomes a JSON file. */
 
 #define FRONT STR("---\n")
 #define REV STR("rev: ")

@@ -12,9 +12,9 @@
 #include "store/store_tools.h"
 
 #define UNREAD "it is too large, or not a file"
-#define ANCESTRY 10000 /* largest number of foreign commits on top of the last one of pawl */
+#define ANCESTRY 10000 /* foreign commits on top of pawl's last one, at most */
 
-/* A head by the name of its file, as the last look saw it. */
+/* A head with its file's name, as the last read saw it. */
 struct known {
 	struct str file;
 	struct git_head *head;
@@ -30,7 +30,7 @@ struct refresh {
 
 /* --- the tip ------------------------------------------------------------------------------------ */
 
-/* The stamp of pawl's last change, which may lie below commits of other programs. */
+/* The stamp of pawl's last change, which may lie below other programs' commits. */
 static int64_t last_stamp(struct git *s, const git_oid *tip, struct arena *a)
 {
 	git_oid at = *tip;
@@ -172,7 +172,7 @@ static bool git_branch_read_taken(const struct refresh *l, struct str key)
 	return h && h->seen == l->s->view.refresh;
 }
 
-/* Reports a file that does not tell its task: the task's id comes from the file's name. */
+/* Reports a file that does not say which task it is. The task's id comes from the file's name. */
 static void file_bad(struct refresh *l, struct str folder, struct str name, const git_oid *oid,
 		     size_t line, struct str why)
 {
@@ -193,7 +193,7 @@ static void head_put(struct refresh *l, struct git_head *h, struct record *r)
 
 /* --- tasks -------------------------------------------------------------------------------------- */
 
-/* False: the lock file exists, but does not tell the holder. */
+/* False: the lock file exists, but cannot be read, so the holder is unknown. */
 static bool add_lock(struct refresh *l, struct git_head *h, struct git_read *r)
 {
 	struct yaml_fault fault = { 0, STR(UNREAD) };
@@ -336,8 +336,8 @@ static void set_counts(struct refresh *l, struct git_head *h, const struct task 
 	mem_queue_put(&v->q, r);
 }
 
-/* A person who edits a file does not update the counts of the tasks that wait for it. It is unknown whether an
- * unreadable task is Done, so it counts as open. */
+/* A person who edits a file does not update the counts in the tasks that wait for it. An unreadable task may not be
+ * Done, so it counts as open. */
 static void git_branch_read_recount(struct refresh *l)
 {
 	const struct git_view *v = &l->s->view;
@@ -367,7 +367,7 @@ static void git_branch_read_recount(struct refresh *l)
 	recount_free(&c);
 }
 
-/* --- the look ----------------------------------------------------------------------------------- */
+/* --- the read ----------------------------------------------------------------------------------- */
 
 static int check_one(struct refresh *l, const git_oid *tip)
 {

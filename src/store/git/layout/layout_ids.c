@@ -40,7 +40,7 @@ static int read_number(struct git *s, git_tree *top, int64_t *next)
 	return rc;
 }
 
-/* The view also gets the tasks of the worktree, because their ids are taken. */
+/* The view also gets the worktree's tasks, because their ids are taken. */
 static void put_all(struct git *s, int64_t next)
 {
 	struct arena a = { 0 };
@@ -141,7 +141,7 @@ static int ids_commit(struct git_set *w)
 	return write_number(w, n);
 }
 
-/* The counter begins after the greatest number of the worktree's tasks. */
+/* The counter begins after the greatest number among the worktree's tasks. */
 static int ids_make(struct git *s)
 {
 	struct arena a = { 0 };
@@ -172,7 +172,12 @@ const struct git_layout git_layout_ids = {
 	.roots = git_tip_roots,
 };
 
-/* The value of `status:` in the front matter; at 0: there is no such line. */
+/* --- status ----------------------------------------------------------------------------------- */
+
+/* A task's status in its file: finds it in the front matter, and writes a new one. A file that was edited since
+ * it was read is read again, so that an edit by a person is not lost. */
+
+/* The value of `status:` in the front matter; at 0: the front matter has no status line. */
 struct place {
 	size_t at, n;
 };
@@ -215,7 +220,7 @@ static struct place status_at(struct str text)
 		if (!found.at && str_cut_prefix(&line, STR("status:")))
 			found = value_at(text, line);
 	}
-	return (struct place){ 0, 0 }; /* without an end it is not front matter */
+	return (struct place){ 0, 0 }; /* text without an end mark is not front matter */
 }
 
 static struct str git_status_replaced(struct str text, struct place p, const char *value,

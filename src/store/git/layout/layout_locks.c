@@ -5,7 +5,7 @@
 #include "store/git/layout/layout.h"
 #include "store/git/transport/transport.h"
 
-/* The result of a change. */
+/* A change's result: the branch's new tree, and new statuses for task files of the worktree. */
 struct plan {
 	struct git_set *w;
 	git_treebuilder *tree;
@@ -171,7 +171,7 @@ static int refuse_other(struct plan *p, struct str key)
 
 /* --- one task ----------------------------------------------------------------------------------- */
 
-/* Is everything the same except the fields that follow from the lock, which the branch does not store? */
+/* Are all fields unchanged, apart from those that follow from the lock? The branch does not store those. */
 static bool same_but_lock(const struct task *now, const struct task *was)
 {
 	struct task t = *now;
@@ -298,7 +298,7 @@ static int plan_task(struct plan *p, const struct git_step *step)
 /* --- the change --------------------------------------------------------------------------------- */
 
 /* A new task also drops its record gone/ID. The branch does not keep that record, so there is nothing to
- * write. */
+ * drop. */
 static int plan_step(struct plan *p, const struct git_step *step)
 {
 	if (str_starts(step->key, STR("task/")))
@@ -318,7 +318,7 @@ static int open_tree(struct plan *p)
 	return rc ? git_fail(s, STORE_IO, "cannot read the branch") : 0;
 }
 
-/* For a comment, or an update that changes nothing. */
+/* Refuses a comment, or an update that changes nothing. */
 static int refuse_words(struct plan *p)
 {
 	return store_fail(&p->w->s->base.env, STORE_UNSUPPORTED, "write it into the task's file",
@@ -396,7 +396,7 @@ static bool has_folder(git_tree *top, const char *name)
 	return e && git_tree_entry_type(e) == GIT_OBJECT_TREE;
 }
 
-/* The layout of a branch that does not exist, or has no files, follows from its name. */
+/* A branch that does not exist or has no files gets its layout from its name. */
 static const struct git_layout *layout_named(const char *branch)
 {
 	if (!strcmp(branch, GIT_LOCKS))
@@ -423,7 +423,7 @@ static const struct git_layout *layout_of(struct git *s, git_tree *top, const gi
 	return n || stamp ? &git_layout_locks : layout_named(s->only);
 }
 
-/* Opens the tree of a branch that was seen before; if the tree is damaged here, fetches it again. */
+/* Opens the tree of a known branch. If the tree is damaged in this clone, fetches it again. */
 static int open_top(struct git *s, git_oid *tip, git_tree **top)
 {
 	int rc = git_tip_tree(s, tip, top);

@@ -18,9 +18,9 @@
 struct refresh {
 	struct git *s;
 	struct git_worktree *w;
-	struct arena *a; /* of the items */
+	struct arena *a; /* holds the items */
 	git_tree *top;
-	size_t n_files; /* the items that have a file: they come first, by key */
+	size_t n_files; /* items that have a file; they come first, by key */
 };
 
 /* --- locks -------------------------------------------------------------------------------------- */
@@ -65,7 +65,7 @@ static struct git_item *item_of(struct refresh *l, struct str id)
 	return it ? it : item_add(l, id, NULL);
 }
 
-/* An unreadable lock still counts as a lock: somebody holds it. */
+/* An unreadable lock still counts as a lock, because somebody holds it. */
 static void git_locks_read_unreadable(struct refresh *l, struct git_item *it,
 				      const struct yaml_fault *fault)
 {
@@ -96,7 +96,7 @@ static int read_lock(struct refresh *l, struct git_item *it, struct git_lockfile
 	return rc;
 }
 
-/* Copies the lock into the task; settle() derives the status from it. */
+/* Copies the lock into the task; git_locks_read_settle() derives the status from it. */
 static void lay_over(struct refresh *l, struct git_item *it, const struct git_lockfile *f)
 {
 	struct task *t = &it->task;
@@ -130,7 +130,7 @@ static void see_lock(struct refresh *l, const git_tree_entry *e)
 
 /* --- tasks -------------------------------------------------------------------------------------- */
 
-/* The holder works on the task, unless its lock is a manual one. */
+/* The holder is working on the task, unless the lock is manual. */
 static void git_locks_read_settle(const struct refresh *l, struct git_item *it)
 {
 	struct task *t = &it->task;
@@ -199,7 +199,7 @@ struct git_head *git_item_put(struct git *s, const struct git_item *it, struct a
 	return h;
 }
 
-/* --- the look ----------------------------------------------------------------------------------- */
+/* --- the read ----------------------------------------------------------------------------------- */
 
 static int item_cmp(const void *a, const void *b)
 {
@@ -264,13 +264,18 @@ int git_locks_read(struct git *s)
 	return rc;
 }
 
+/* --- lockfile --------------------------------------------------------------------------------- */
+
+/* Writes and reads lock files. The reader tolerates other programs' damaged lines, except the lines that decide
+ * who holds the lock: a guess there could give one task to two agents. */
+
 #define TAIL STR("_lock.yaml")
 #define CLAIM_DIGITS 12
 #define LOCKFILE_MAX (64u << 10)
 
 /* --- names -------------------------------------------------------------------------------------- */
 
-/* Is it an id that other programs write without its t? */
+/* Is it an id that other programs write without the t? */
 static bool is_numbered(struct str id)
 {
 	return id.n > 1 && id.p[0] == 't' && is_digit(id.p[1]);
@@ -480,8 +485,8 @@ static bool git_lockfile_decides(struct str key)
 	       str_is(key, "clock") || str_is(key, "locked_by");
 }
 
-/* Some programs write "pid: -", which is not YAML, or "---" at the end. So this reads each line by itself
- * and ignores the lines that cannot be read. It does not join continuation lines. */
+/* Some programs write "pid: -", which is not YAML, or "---" at the end. So this function reads each line by
+ * itself and ignores unreadable lines. It does not join continuation lines. */
 static int read_lines(struct str text, struct reading *r)
 {
 	struct yaml_fault fault;

@@ -45,8 +45,8 @@ static void place_all(struct git_set *w)
 	}
 }
 
-/* Records that are only named in the log also get a new commit. So do records that were only read, if the
- * transport cannot keep a ref in its place. */
+/* Records that only the log names also get a new commit. So do records that were only read, if the transport
+ * cannot keep a ref in its place. */
 static void add_others(struct git_set *w)
 {
 	const struct git_view *v = &w->s->view;
@@ -177,7 +177,7 @@ static void git_refs_append(struct git_set *w, const struct git_step *p)
 		add_link(w, p->key, &none);
 }
 
-/* The commit of the first ref names the commits of the others, so it is written last. */
+/* The leader's commit names the other refs' commits, so it is written last. */
 static int write_steps(struct git_set *w, bool first)
 {
 	for (size_t i = 0; i < w->n; i++) {
@@ -245,7 +245,7 @@ static int write_commits(struct git_set *w)
 	return write_base(w);
 }
 
-/* A ref that was read and does not move must not be moved by others either. */
+/* No other process may move a ref that this change has read but does not move. */
 static void add_guards(struct git_set *w)
 {
 	const struct git_view *v = &w->s->view;
@@ -345,7 +345,7 @@ static int refs_commit(struct git_set *w)
 
 /* --- creating and removing a queue -------------------------------------------------------------- */
 
-/* Removes the refs of a queue whose base is gone. 1: another process has created the queue again. */
+/* Removes a queue's refs after its base is gone. 1: another process has created the queue again. */
 static int drop_rest(struct git *s)
 {
 	struct arena a = { 0 };
@@ -397,7 +397,7 @@ static int refs_drop(struct git *s)
 	if (rc)
 		return rc;
 	rc = drop_rest(s);
-	/* a queue that another process creates now belongs to that process */
+	/* 1: another process has created a new queue, which belongs to that process */
 	return rc > 0 ? 0 : rc;
 }
 
@@ -421,7 +421,7 @@ static int refs_body_get(struct git *s, struct record *r, struct arena *a)
 	return git_body_read(s, &tree, &r->body, a);
 }
 
-/* The commits of a task hold all of its log lines, unless an earlier task had the same id. */
+/* A task's commits hold all of its log lines, unless an earlier task had the same id. */
 static const struct git_head *git_refs_alone(struct git *s, struct str key)
 {
 	struct arena a = { 0 };

@@ -5,7 +5,7 @@
  */
 #include "store/git/git.h"
 
-#define CHECKS 20 /* attempts to see all refs of a change */
+#define CHECKS 20 /* attempts to see all of a change's refs */
 
 /* --- reading ------------------------------------------------------------------------------------ */
 
@@ -50,11 +50,11 @@ static bool git_refs_read_fits(const struct git_head *h, const struct git_state 
 	return st->has_rec && str_eq(st->rec.key, h->key);
 }
 
-/* An unreadable commit makes its record unusable; other records are not affected. */
+/* An unreadable commit makes only its own record unusable. */
 static void head_load(struct refresh *l, struct git_head *h)
 {
 	struct git_view *v = &l->s->view;
-	/* not the look's arena: a thousand large commits would stay in memory */
+	/* not l->a: a thousand large commits would stay in memory until the read ends */
 	struct arena a = { 0 };
 	struct git_state st;
 
@@ -138,7 +138,7 @@ static void keep_links(struct git_view *v)
 			v->heads[i]->linked = v->refresh;
 }
 
-/* A ref of its own takes precedence over the link from the base. */
+/* A record's own ref takes precedence over its link from the base. */
 static void use_links(struct refresh *l)
 {
 	struct git_view *v = &l->s->view;
@@ -148,8 +148,8 @@ static void use_links(struct refresh *l)
 			head_set(l, v->heads[i], &v->heads[i]->link, true);
 }
 
-/* A record has exactly one ref. A second spelling of its name would make a change wait for the first one
- * forever. */
+/* A record has exactly one ref. If a second spelling of its name counted, a change would wait for the first
+ * ref forever. */
 static struct git_head *ref_head(struct refresh *l, struct str name)
 {
 	struct str id;
@@ -190,12 +190,11 @@ static int64_t leader_stamp(const struct refresh *l, struct str leader)
 	if (str_cut_prefix(&leader, STR("t/")) && git_unname(&a, leader, &id))
 		h = git_head(v, arena_printf(&a, "task/%.*s", STRF(id)));
 	arena_free(&a);
-	/* the first ref is gone, so a later change has removed it */
+	/* the leader is gone, so a later change has removed it */
 	return h ? h->stamp : INT64_MAX;
 }
 
-/* The first ref of a change moves first. If another ref of the change looks newer, the first was read too
- * early. */
+/* A change moves its leader first. If another of its refs looks newer, the leader was read too early. */
 static bool is_torn(struct refresh *l)
 {
 	const struct git_view *v = &l->s->view;
@@ -230,7 +229,7 @@ static void show_pending(struct refresh *l)
 	}
 }
 
-/* Did pawl 0.1 write every task that can be read? One handmade commit among others must not hide the others. */
+/* Did pawl 0.1 write every task that can be read? A single handmade commit must not hide the other tasks. */
 static bool is_older(const struct git_view *v)
 {
 	bool older = false;

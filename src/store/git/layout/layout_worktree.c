@@ -190,7 +190,7 @@ static void list_folder(struct listing *l, int fd, const char *folder, int depth
 		close(fd);
 }
 
-/* By key; of the files of one task, an archived one comes last. */
+/* By key; an archived file comes after the task's other files. */
 static int file_cmp(const void *a, const void *b)
 {
 	const struct git_file *x = a, *y = b;

@@ -16,7 +16,7 @@
 #define GIT_PORT "9418"
 #define COLLECT 32 /* one push in COLLECT lets git check for garbage */
 
-/* --- choosing the way --------------------------------------------------------------------------- */
+/* --- choosing the transport --------------------------------------------------------------------- */
 
 static bool git_transport_has(struct str text, char c)
 {
@@ -187,7 +187,7 @@ static int git_transport_start(const struct git_endpoint *w, const char *service
 		ssh_args(w, service, &g);
 	} else {
 		git_arg(&g, STR("git"));
-		if (os_boot_ms() % COLLECT) { /* a check for garbage now and then is enough */
+		if (os_boot_ms() % COLLECT) { /* checking for garbage now and then is enough */
 			git_arg(&g, STR("-c"));
 			git_arg(&g, STR("receive.autogc=false"));
 		}
@@ -220,7 +220,7 @@ static int connect_to(const struct addrinfo *to, struct git_conn *c)
 	c->fd = socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (c->fd < 0)
 		return -errno;
-	/* otherwise the last, short segment waits for the acknowledgement of the one before */
+	/* otherwise the last, short segment waits for the previous one's acknowledgement */
 	setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	if (connect(c->fd, to->ai_addr, to->ai_addrlen))
 		rc = errno == EINPROGRESS ? finish_connect(c->fd, c->end) : -errno;

@@ -27,6 +27,16 @@ int git_start(struct git_args *g, int in, int out, int err, pid_t *pid);
 /* Returns the exit code, -ETIMEDOUT or -errno. `text` is the output, and lives as long as the arguments. */
 int git_run(struct git_args *g, int64_t timeout_ms, struct str *text);
 
+/* --- pkt -------------------------------------------------------------------------------------- */
+
+/*
+ * git_pkt: a connection to a `git receive-pack` or `git upload-pack`, and the pkt-lines on it.
+ *
+ * A connection is one socket, to a server or to a program that pawl started. It has one deadline for everything
+ * that it sends and receives, and keeps the program's stderr for error messages. Errors are -errno; -EPIPE: the
+ * other side is gone.
+ */
+
 struct git_conn {
 	int fd;      /* -1: none */
 	int err;     /* the program's stderr; -1: none */
@@ -35,7 +45,7 @@ struct git_conn {
 	bool busy;   /* the program may be changing the repository */
 	int64_t end; /* the deadline, by os_boot_ms() */
 	struct buf in, said;
-	size_t at; /* bytes of `in` that were used */
+	size_t at; /* bytes of `in` that were consumed */
 };
 
 enum { PKT_LINE, PKT_FLUSH, PKT_END };
@@ -60,6 +70,14 @@ pid_t git_conn_close(struct git_conn *c);
 /* The last line that is not empty: usually the most useful one of a program's messages. */
 struct str git_last_line(struct str text);
 
+/* --- endpoint --------------------------------------------------------------------------------- */
+
+/*
+ * git_endpoint: how pawl reaches git's server side without git's client: a program on this machine, a TCP port, or
+ * a program behind ssh. Everything else (http, helpers, proxies, an ssh that is not OpenSSH's) is ACTION_NONE, and
+ * pawl runs git itself.
+ */
+
 struct git_endpoint {
 	enum { ACTION_NONE, CONN_PATH, CONN_TCP, CONN_SSH } kind;
 	struct str host, port, path;
@@ -79,35 +97,46 @@ void git_endpoint_find(struct git_endpoint *w, struct str remote, const struct g
 int git_endpoint_connect(const struct git_endpoint *w, const char *service, int64_t timeout_ms,
 			 struct git_conn *out);
 
+/* --- raw -------------------------------------------------------------------------------------- */
+
+/*
+ * git_raw: speaks git's own protocol without git's client. A change is one connection. The server's
+ * receive-pack first lists the current refs; pawl sends the commands and the pack back on the same
+ * connection. Only the objects of refs that others have moved need a second connection, to upload-pack.
+ *
+ * A command whose old and new value are the same keeps its ref in its place without moving it. `git push` has
+ * no such command.
+ */
+
 enum git_pushed {
 	PUSHED,        /* all of it */
 	PUSH_LATE,     /* nothing: a ref has moved, or another process has locked it */
 	PUSH_DECLINED, /* nothing, and a retry would not help */
 	PUSH_UNKNOWN,  /* the answer was lost */
 	PUSH_NOT_HERE, /* nothing: pawl should try git itself */
-	PUSH_ONE_ONLY  /* nothing: the server cannot do all or nothing */
+	PUSH_ONE_ONLY  /* nothing: the server cannot move several refs as a whole */
 };
 
-/* false: the remote cannot be reached this way. */
+/* false: git's client must reach this remote. */
 bool git_raw_open(struct git *s);
 void git_raw_close(struct git *s);
 /* A change lasts from begin() to end(). A list during a change is the first half of a push. */
 void git_raw_begin(struct git *s);
 void git_raw_end(struct git *s);
 int git_raw_list(struct git *s, struct git_refs *out, struct arena *a);
-/* The next push does not send the objects that were written so far. */
+/* Makes the next push leave out the objects that were written so far. */
 void git_raw_forget(struct git *s);
 /* `why`: the server's message, in `a`. */
 enum git_pushed git_raw_push(struct git *s, const struct git_move *moves, size_t n, bool atomic,
 			     struct str *why, struct arena *a);
-/* Does the reason of a refusal mean that another push was faster? */
+/* Does a refusal's reason mean that another push came first? */
 bool git_is_late(struct str reason);
 
-/* How long a server may take to answer: the setting, or at least 10 s even if the timeout is shorter. */
+/* The longest time that a server may take to answer: the setting, or the timeout, but at least 10 s. */
 int64_t git_net_ms(const struct git *s);
 int git_unreachable(struct git *s, int rc, struct str text);
 
-/* --- the last known refs (git/seen.c) ----------------------------------------------------------- */
+/* --- the last known refs (git/git_view.c) ----------------------------------------------------------- */
 
 /* The refs as this clone last saw them; it has all objects that they reach. */
 int git_seen_list(struct git *s, struct git_refs *out, struct arena *a);
@@ -115,19 +144,19 @@ int git_seen_list(struct git *s, struct git_refs *out, struct arena *a);
 void git_seen_note(struct git *s, const struct git_move *moves, size_t n);
 /* The ref without which there is no queue. */
 struct str git_main_ref(const struct git *s);
-/* Was there a queue when this clone last looked? */
+/* Did the last fetch into this clone find a queue? */
 bool git_seen_before(struct git *s);
 /* Records that all refs were seen just now. */
 void git_seen_now(struct git *s);
 
-/* --- turns (git/turn.c) ------------------------------------------------------------------------- */
+/* --- one push at a time (git/git_change.c) ------------------------------------------------------------ */
 
-/* Waits a little for other processes of this machine; true: call gate_unlock() when done. */
+/* Waits a little for other processes on this machine; true: the caller must call gate_unlock(). */
 bool git_turns_take(struct gate *g, struct str repository, const struct store_env *env);
 
-/* --- packs (git/pack.c) ------------------------------------------------------------------------- */
+/* --- packs (git/git_objects.c) ------------------------------------------------------------------------- */
 
-/* Packs all objects that the change has written; `out` belongs to libgit2. */
+/* Packs the objects that the change has written; `out` belongs to libgit2. */
 int git_pack_made(struct git *s, const git_oid *made, size_t n, git_buf *out);
 /* Unpacks the pack on the connection into this clone: 0 or -errno; -EBADMSG: the pack is incomplete. */
 int git_pack_take(struct git *s, struct git_conn *c);

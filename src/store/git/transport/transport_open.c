@@ -88,8 +88,8 @@ static int drop_one(const char *path, const struct stat *st, int kind, struct FT
 	return remove(path);
 }
 
-/* The repository gets its name when it is complete: a process that dies before that leaves no half of one in the way.
- * GIT_EEXISTS: another process was faster. */
+/* Makes the repository under a temporary name, and renames it when it is complete. So a process that dies leaves no
+ * incomplete repository in the way. GIT_EEXISTS: another process made it first. */
 int git_make_repository(const char *path)
 {
 	git_repository_init_options o;
@@ -111,8 +111,8 @@ int git_make_repository(const char *path)
 	return rc;
 }
 
-/* Refuses a branch that is checked out: its index and worktree would not follow. Git itself refuses that,
- * too. */
+/* Refuses a branch that is checked out, because its index and worktree would not follow. git itself refuses
+ * that, too. */
 static int check_out(struct git *s, struct arena *a)
 {
 	git_reference *ref = NULL, *head = NULL;

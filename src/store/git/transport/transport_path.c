@@ -50,7 +50,7 @@
 
 #define LOCK_TRIES 50
 #define LOCK_WAIT_US 4000
-#define SETTLED_NS 30000000 /* more than a tick of the kernel */
+#define SETTLED_NS 30000000 /* more than a kernel tick */
 
 static char *in_repo(struct git *s, const char *name, struct arena *a)
 {
@@ -68,8 +68,8 @@ static int64_t change_time(const char *path, struct stat *st)
 	return (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
 }
 
-/* A ref that moves changes the time of its folder. A time of just now cannot be trusted: a second move may
- * not change it. */
+/* A ref that moves changes its folder's time. A very recent time cannot be trusted, because a second move may
+ * leave it as it is. */
 static void stamps_take(struct git *s, struct git_stamps *out)
 {
 	struct arena a = { 0 };
@@ -118,7 +118,7 @@ struct held {
 	int dir;            /* -1: not opened */
 	const char *folder; /* below s->refs; NULL: s->top */
 	const char *own, *lock, *ref;
-	bool made, locked; /* the own file exists, the lock exists */
+	bool made, locked; /* pawl's own file exists; the lock exists */
 };
 
 static struct held held_ref(struct git *s, const struct git_move *m, struct arena *a)
@@ -144,7 +144,7 @@ static bool same_file(int x_dir, const char *x, int y_dir, const char *y)
 	       a.st_dev == b.st_dev;
 }
 
-/* Removes the lock of the ref if it is a link to pawl's file `name`. */
+/* Removes the ref's lock if it is a link to pawl's file `name`. */
 static void take_lock(struct git *s, const char *name, struct str ref, struct arena *a)
 {
 	const char *lock = arena_printf(a, "%.*s.lock", STRF(ref)).p;
@@ -164,7 +164,7 @@ static void take_lock(struct git *s, const char *name, struct str ref, struct ar
 		close(dir);
 }
 
-/* Accepts only plain files with a name that pawl gives: pawl must not remove anything else there. */
+/* Accepts only regular files with a name that pawl gives: pawl must not remove anything else there. */
 static bool is_own(struct git *s, const char *name, struct str *ref, struct arena *a)
 {
 	struct stat st;
@@ -174,7 +174,7 @@ static bool is_own(struct git *s, const char *name, struct str *ref, struct aren
 	       fstatat(s->locks, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode);
 }
 
-/* Removes the files of a process that died. Only the holder of the gate may call this. */
+/* Removes a dead process's files. Only the holder of the gate may call this. */
 static void take_away(struct git *s, const char *name)
 {
 	struct arena a = { 0 };
@@ -259,7 +259,7 @@ static int write_own(struct git *s, struct held *h)
 	git_oid_tostr(text, sizeof(text), &h->move->to);
 	text[GIT_OID_HEXSZ] = '\n';
 	rc = fs_write_all(fd, str_n(text, GIT_OID_HEXSZ + 1));
-	/* a ref that stays needs only the lock's name, not its content */
+	/* a ref that does not move needs only the lock's name, not its content */
 	if (rc == 0 && !s->base.env.opt.relaxed && !git_oid_equal(&h->move->old, &h->move->to) &&
 	    fdatasync(fd))
 		rc = -errno;
@@ -274,7 +274,7 @@ static void close_folder(struct held *h)
 	h->dir = -1;
 }
 
-/* Waits a little for a git process that has the lock. */
+/* Waits a little if a git process has the lock. */
 static int link_lock(struct git *s, struct held *h)
 {
 	int rc = 0;
@@ -347,8 +347,8 @@ static int sync_folder(struct git *s, const struct held *h)
 
 /* --- packed-refs -------------------------------------------------------------------------------- */
 
-/* Writes the file without the ref, and without the line behind it that peels a tag. False: the ref is not
- * there. */
+/* Writes the file without the ref, and without the line after it that peels a tag. False: the ref is not in
+ * the file. */
 static bool git_path_without(struct str text, struct str full, struct buf *out)
 {
 	bool found = false, behind = false;

@@ -236,6 +236,11 @@ pid_t git_conn_close(struct git_conn *c)
 	return pid;
 }
 
+/* --- run -------------------------------------------------------------------------------------- */
+
+/* Runs the user's own git as a process, with the user's keys, proxies and helpers. git must never prompt: it
+ * has no terminal, and no program that asks for a password. */
+
 #define OUTPUT_MAX (1u << 20)
 
 extern char **environ;
@@ -340,7 +345,7 @@ int git_start(struct git_args *g, int in, int out, int err, pid_t *pid)
 	posix_spawn_file_actions_adddup2(&files, err, 2);
 	posix_spawnattr_init(&attr);
 	posix_spawnattr_setsigmask(&attr, &none);
-	/* no terminal to ask at, and a process group that can be killed as a whole */
+	/* a new session has no terminal, and its process group can be killed as a whole */
 	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK);
 	rc = posix_spawnp(pid, argv[0], &files, &attr, argv, git_run_environment(&g->a));
 	posix_spawnattr_destroy(&attr);

@@ -15,19 +15,19 @@
 
 struct git_raw {
 	struct git_endpoint endpoint;
-	struct arena a; /* of the way */
+	struct arena a; /* holds the strings of `way` */
 	struct git_conn conn;
 	bool changing;
 	bool ready;  /* the refs were read from conn, and it waits for commands */
-	bool atomic; /* its receive-pack can do all or nothing */
+	bool atomic; /* its receive-pack can move all refs or none */
 	struct gate turn;
 	bool my_turn;
-	git_oid *made; /* objects written for this change */
+	git_oid *made; /* the objects that this change has written */
 	size_t n_made, room;
 };
 
-/* Programs that still finish their own work (hooks, a check for garbage). pawl does not wait for them. It
- * reaps those that have ended whenever it adds another one. */
+/* Programs that are still finishing their own work (hooks, garbage collection). pawl does not wait for them. It
+ * reaps the ended ones whenever it adds another. */
 static struct {
 	pthread_mutex_t lock;
 	pid_t *pid;
@@ -212,7 +212,7 @@ static int git_raw_dial(struct git *s, const char *service, struct git_conn *c)
 	return rc ? git_raw_said(s, c, rc) : 0;
 }
 
-/* Reads the list of refs that a service sends first. */
+/* Reads the list of refs, which a service sends first. */
 static int listen_to(struct git *s, struct git_conn *c, struct git_refs *out, struct arena *a)
 {
 	struct str line;
@@ -308,7 +308,7 @@ static bool all_seen(const struct git_refs *refs, const struct git_refs *seen)
 	return true;
 }
 
-/* upload-pack sends only objects of refs that it has listed itself, so its list counts. */
+/* upload-pack sends only objects of refs that it has listed itself, so its list replaces receive-pack's. */
 static int fetch_beside(struct git *s, struct git_refs *refs, const struct git_refs *seen,
 			struct arena *a)
 {
@@ -360,7 +360,7 @@ int git_raw_list(struct git *s, struct git_refs *out, struct arena *a)
 		rc = r->changing ? fetch_beside(s, out, &seen, a)
 				 : git_raw_fetch(s, &r->conn, out, &seen, a);
 	if (rc == 0 && git_ref_find(out, git_main_ref(s)))
-		/* else keep the last known refs: they are the only way to restore the queue */
+		/* otherwise keep the last known refs, because only they can restore the queue */
 		git_raw_note(s, out, &seen, a);
 	r->ready = rc == 0 && r->changing;
 	if (!r->ready)

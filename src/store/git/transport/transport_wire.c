@@ -58,7 +58,7 @@
 #include "store/git/transport/transport.h"
 
 #define RETRY_MS 20
-#define ANCESTRY 200 /* how far to search for pawl's commit below commits of others */
+#define ANCESTRY 200 /* commits of others on top of pawl's commit, at most */
 
 /* --- opening ------------------------------------------------------------------------------------ */
 
@@ -69,7 +69,7 @@ static char *cache_path(struct str name, struct arena *a)
 	return dir ? arena_cstr(a, arena_printf(a, "%s/git/%.*s.git", dir, STRF(name))) : NULL;
 }
 
-/* Only one process at a time makes the repository, so that others do not see half of it. Where folders
+/* Only one process at a time makes the repository, so that others do not see an incomplete one. Where folders
  * cannot be locked, pawl makes it without a lock. */
 static int open_or_make(struct git *s, const char *path, const char *parent)
 {
@@ -103,7 +103,7 @@ static int make_cache(struct git *s, struct str name, struct arena *a)
 	return open_or_make(s, path, parent);
 }
 
-/* The user's own repository around the current folder, if any, takes the objects. */
+/* Objects go into the user's own repository around the current folder, if there is one. */
 static int open_local(struct git *s, struct str name, struct arena *a)
 {
 	bool skipped;
@@ -122,7 +122,7 @@ static int open_gate(struct git *s, struct str name, struct arena *a)
 		  : 0;
 }
 
-/* pawl can make a repository on this machine; on a server it cannot. */
+/* pawl can make a repository on this machine, but not on a server. */
 static int make_remote(struct git *s)
 {
 	struct str path = str_c(s->url);
@@ -315,7 +315,7 @@ static void push_args(struct git *s, struct git_args *g, const struct git_move *
 	}
 }
 
-/* The reason if the server refused: "! … [remote rejected] (REASON)". Other output of git is not evidence. */
+/* The reason if the server refused: "! … [remote rejected] (REASON)". git's other output proves nothing. */
 static struct str git_wire_rejection(struct str text)
 {
 	static const struct str mark = { "[remote rejected] (", 19 };
@@ -441,7 +441,7 @@ static int pause_a_little(struct git *s, struct sending *p)
 	return 0;
 }
 
-/* 0: it has happened; 1: another writer was faster; 2: try again; a fault. */
+/* 0: the push has happened; 1: another writer committed first; 2: send it again; a fault. */
 static int push_once(struct git *s, const struct git_move *moves, size_t n, struct sending *p)
 {
 	enum git_pushed how = PUSH_NOT_HERE;
@@ -469,8 +469,8 @@ static int push_once(struct git *s, const struct git_move *moves, size_t n, stru
 	return rc < 0 ? rc : 2;
 }
 
-/* Without the raw protocol, a `git fetch` of another process may be writing the same refs, and would fail.
- * There the next fetch records the push. */
+/* Without the raw protocol, another process's `git fetch` may be writing the same refs, and would fail. In that
+ * case the next fetch records the push. */
 static void note_pushed(struct git *s, const struct git_move *moves, size_t n)
 {
 	if (s->raw)
