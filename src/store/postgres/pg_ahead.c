@@ -52,9 +52,9 @@ static bool pg_ahead_covers(const struct pg_set *set, const struct query *q)
 	}
 }
 
-/* --- what to ask ---------------------------------------------------------------------------------- */
+/* --- choosing the queries ------------------------------------------------------------------------- */
 
-/* The records of a limited set that are still as they were read, and that no other change was promised. */
+/* Counts the records of a limited set that are unchanged since they were read and not promised to another change. */
 static size_t left_in(struct pg *s, const struct pg_set *set)
 {
 	size_t n = 0;
@@ -64,7 +64,7 @@ static size_t left_in(struct pg *s, const struct pg_set *set)
 	return n > set->promised ? n - set->promised : 0;
 }
 
-/* Is the query answered already? */
+/* Has the server already answered the query? */
 static bool is_known(struct pg *s, const struct query *q)
 {
 	for (size_t i = 0; i < s->ahead.kept; i++) {
@@ -142,10 +142,10 @@ static void pg_ahead_want(struct pg *s, const struct wants *w)
 /* --- asking --------------------------------------------------------------------------------------- */
 
 /*
- * One statement reads the records of all keys, and those that queries by token, by dependency and by rank find. Each branch
- * of it finds keys; their number says for which set: 0 for the keys that the changes named. Each statement counts from 1,
- * so that a later one of the transaction has the same text. A branch costs the server a fraction of a statement that
- * reads whole records.
+ * One statement reads the records of all keys, and the records that queries by token, by dependency and by rank find. Each
+ * branch of the statement finds keys, and the number beside a key names its set: 0 for the keys that the changes named.
+ * Each statement counts its sets from 1, so that a later statement of the transaction has the same text. A branch costs
+ * the server a fraction of a statement that reads whole records.
  */
 #define FOUND_BEFORE \
 	"SELECT " PG_COLS "," PG_BODY ",k.n FROM (SELECT $1::bigint AS q,u.v,u.n FROM ("
@@ -169,8 +169,8 @@ static void begin_branch(struct asking *k)
 		buf_addf(&k->branches, " UNION ALL ");
 }
 
-/* Many changes may want one record, and many tasks may have one parent. Each row of the answer has its whole text: hence
- * DISTINCT. */
+/* DISTINCT, because many changes may want one record, many tasks may have one parent, and each row of the answer carries
+ * the record's whole text. */
 static void ask_keys(struct asking *k)
 {
 	if (!k->s->ahead.keys.n)
@@ -207,7 +207,8 @@ static size_t limit_of(const struct pg_set *set)
 	return set->open || set->q.limit > PG_FETCH ? PG_FETCH : set->q.limit;
 }
 
-/* A statement of its own has the limit in its text. With a power of two few of them differ, so the server knows them. */
+/* A separate statement has the limit in its text. With powers of two there are only a few different texts, so the server
+ * has prepared them already. */
 static size_t pg_ahead_rounded(size_t limit)
 {
 	size_t n = 1;
@@ -312,7 +313,7 @@ static int order_eligible(const void *a, const void *b)
 	return query_cmp(&(struct query){ .pick = PICK_ELIGIBLE }, &(*x)->ix, &(*y)->ix);
 }
 
-/* A record that is known already may have been written since. */
+/* We must not overwrite a remembered record, because the change may have written it since. */
 static const struct record *keep_row(struct pg *s, const PGresult *r, int row)
 {
 	struct record *rec = arena_new(&s->arena, struct record);
@@ -335,7 +336,7 @@ static void keep_set(struct pg *s, struct pg_set *set, const struct record *cons
 	if (set->n)
 		set->last = rows[set->n - 1]->ix;
 	if (!set->whole && set->kind != PG_SET_ONE)
-		set->values.n = 0; /* it has no order, so a part of it answers nothing */
+		set->values.n = 0; /* the set has no order, so a part of it answers no query */
 }
 
 static void keep_apart(struct pg *s, struct pg_set *set, const PGresult *r)
@@ -348,7 +349,7 @@ static void keep_apart(struct pg *s, struct pg_set *set, const PGresult *r)
 	keep_set(s, set, rows, n);
 }
 
-/* The rows of a set that has an order come in any order, and may be more than its limit: those of each lane. */
+/* The rows of an ordered set arrive in any order. There may be more than its limit, because each lane sends its own. */
 static void keep_together(struct pg *s, const PGresult *r)
 {
 	size_t all = (size_t)PQntuples(r);
@@ -412,7 +413,7 @@ int pg_ahead_more(struct pg *s, const struct wants *const *w, size_t n)
 
 /* --- a query -------------------------------------------------------------------------------------- */
 
-/* A part of an answer: beyond its last record there may be others that were not read. */
+/* If the set is only a part of the answer, other records may follow its last one, and these were not read. */
 static bool in_reach(const struct pg_set *set, const struct query *q, const struct record *rec)
 {
 	return set->whole || query_cmp(q, &rec->ix, &set->last) <= 0;

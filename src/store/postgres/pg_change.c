@@ -8,7 +8,7 @@
 
 #define IDLE_MS "5000" /* a process that is stopped in a change loses it after this time */
 #define LARGE 32       /* an edit with this many records frees its memory before the commit */
-#define LOGGED 1048576 /* and so do edits that wrote this many bytes to the log */
+#define LOGGED 1048576 /* after this many bytes of log entries, an edit frees its memory, too */
 #define AGAIN 3        /* attempts after a lost connection */
 #define ROW_MS 100     /* see pg_lead_again() */
 
@@ -25,7 +25,7 @@ int pg_rollback(struct pg *s, int rc)
 
 /* --- the lock ------------------------------------------------------------------------------------- */
 
-/* Names the holder of the row: a session whose name says that it changes this queue, and which does not wait itself. */
+/* Names the row's holder: the session whose name says that it is changing this queue, and which is not itself waiting. */
 static int fail_busy(struct pg *s)
 {
 	struct pg_args args = { 0 };
@@ -84,9 +84,9 @@ static int read_lock(struct pg *s, const PGresult *r)
 	return 0;
 }
 
-/* The settings hold for this transaction only: a pooler may give its session to another program afterwards. Every
- * statement of a change finds its rows by an index. For a table that was small or unknown when the plan was made, the
- * planner would rather read all of it. */
+/* The settings hold for this transaction only, because a pooler may give its session to another program afterwards. Every
+ * statement of a change must find its rows by an index. If the table was small or unknown when the planner made the plan,
+ * the planner would prefer to read the whole table. */
 static int send_settings(struct pg *s, int64_t left_ms)
 {
 	struct pg_args args = { 0 };
@@ -96,7 +96,7 @@ static int send_settings(struct pg *s, int64_t left_ms)
 		left_ms = INT32_MAX; /* the most that the server takes */
 	snprintf(timeout, sizeof(timeout), "%lld", (long long)(left_ms > 0 ? left_ms : 1));
 	snprintf(name, sizeof(name), "pawl[%lld] %.*s", (long long)s->q, STRF(s->base.env.opt.who));
-	for (char *p = name; *p; p++) /* as the server does; it refuses a character that was cut */
+	for (char *p = name; *p; p++) /* as the server does; it refuses a truncated character */
 		if ((unsigned char)*p >= 0x80)
 			*p = '?';
 	pg_text(&args, timeout);
@@ -113,14 +113,15 @@ static int send_settings(struct pg *s, int64_t left_ms)
 		&args);
 }
 
-/* Each lane by itself: for a list of lanes a plan that was made when the table was small reads the whole index. */
+/* One condition for each lane, because with a list of lanes a plan from the time of a small table reads the whole index. */
 #define DUE(lane)                                                     \
 	"EXISTS(SELECT 1 FROM $S.record WHERE q=$1 AND " PG_DUE_LANES \
 	" AND lane=" LANE_TEXT(lane) " AND eligible_at<=b.t)"
 #define ANY_DUE DUE(LANE_LATER) " OR " DUE(LANE_GOING)
 
-/* OFFSET 0 keeps the planner from taking the time before it waits for the lock, and from taking it for every row. pawl.now
- * is for the queries that are read ahead: their answers are good for some time, since a batch takes some. */
+/* OFFSET 0 keeps the server from taking the time before it waits for the lock, and from taking it for every row. pawl.now
+ * is the time for the queries that are read ahead. It is PG_AHEAD_MS later, because a batch takes time and its changes
+ * use these answers until then. */
 static int send_lock(struct pg *s)
 {
 	struct pg_args args = { 0 };
@@ -160,15 +161,15 @@ int pg_lock(struct pg *s, int64_t left_ms, const struct wants *const *w, size_t 
 		return pg_rollback(s, rc);
 	rc = read_lock(s, r[0]);
 	PQclear(r[0]);
-	s->changing = true; /* from here on the records that are read are remembered */
+	s->changing = true; /* from here on we remember every record that we read */
 	pg_ahead_keep(s, r + 1);
 	return rc < 0 ? pg_rollback(s, rc) : 0;
 }
 
 /* --- the commit ----------------------------------------------------------------------------------- */
 
-/* Also promotes records whose time has come, and removes expired ones, a limited number at once. The lock has looked for
- * such records as they were before it waited: if it misses one, a later change finds it. */
+/* Also promotes due records and removes expired ones, a limited number at once. The locking statement searched for them in
+ * the state from before it waited. If it missed one, a later change finds it. */
 static int send_queue_row(struct pg *s)
 {
 	struct pg_args args = { 0 };
@@ -206,8 +207,8 @@ static int send_queue_row(struct pg *s)
 		&args);
 }
 
-/* If the connection is lost after COMMIT was sent, the server may have made the change or not. A warning at COMMIT says
- * that the wait for a standby was cut short: a failover may lose the change. */
+/* If the connection is lost after COMMIT was sent, the server may or may not have made the change. A warning at COMMIT
+ * says that the wait for a standby was cut short, so a failover may lose the change. */
 int pg_commit(struct pg *s)
 {
 	PGresult *r = NULL;
@@ -252,7 +253,7 @@ static int run_all(struct pg *s, struct change *changes, size_t n, bool *worth)
 		if (rc < 0 || !is_large(s, &e))
 			continue;
 		rc = pg_later_send(s);
-		pg_forget_seen(s); /* an import makes thousands of such edits */
+		pg_forget_seen(s); /* an import makes thousands of large edits */
 	}
 	return rc < 0 ? rc : 0;
 }
@@ -263,7 +264,7 @@ static void end_change(struct pg *s)
 	pg_forget_seen(s);
 }
 
-/* The wants of our own changes and of the calls that wait. */
+/* The wants of our own changes and of the waiting calls. */
 #define WANTS_MOST 512
 static size_t all_wants(struct pg *s, const struct change *changes, size_t n, bool others,
 			const struct wants **out)
@@ -288,8 +289,8 @@ static int commit_change(struct pg *s)
 	return rc;
 }
 
-/* A holder of the gate tells the others when it leaves: a notification is a transaction of its own, and may need a new
- * connection. */
+/* A holder of the gate notifies the others only when it leaves, because a notification is a separate transaction and may
+ * need a new connection. */
 static void tell_others(struct pg *s)
 {
 	if (s->leading)
@@ -298,8 +299,8 @@ static void tell_others(struct pg *s)
 		pg_tell(s);
 }
 
-/* *others: in: whether to run the calls of others; out: whether there were any, or the calls of a dead holder could not
- * be settled. */
+/* *others: on entry, whether to run other processes' calls; on return, whether there were any, or a dead holder's calls
+ * could not be settled. */
 static int change_once(struct pg *s, struct change *changes, size_t n, bool *others,
 		       int64_t left_ms)
 {
@@ -333,8 +334,8 @@ static int change_once(struct pg *s, struct change *changes, size_t n, bool *oth
 	return rc;
 }
 
-/* A connection that was lost before COMMIT was sent has changed nothing: the change runs again on another one. A fault of
- * another process's call must not fail our change: we retry without the others. */
+/* If the connection was lost before COMMIT was sent, nothing has changed, and the change runs again on a new connection. A
+ * fault in another process's call must not fail our change, so we retry without those calls. */
 static int pg_change_run(struct pg *s, struct change *changes, size_t n, bool others,
 			 int64_t deadline)
 {
@@ -358,8 +359,8 @@ static int pg_change_run(struct pg *s, struct change *changes, size_t n, bool ot
 
 /* --- group commit --------------------------------------------------------------------------------- */
 
-/* If another machine has the row for long, we leave: our own caller need not wait for it, and the processes that wait for
- * news have not been told of our commit yet. The next holder of the gate waits for the row. */
+/* If another machine holds the row for longer than ROW_MS, we leave. Our own caller need not wait for it, and we have not
+ * yet notified the waiting processes of our commit. The next holder of the gate waits for the row. */
 int pg_lead_again(struct store *base, int64_t left_ms)
 {
 	struct pg *s = pg_of(base);
@@ -430,6 +431,17 @@ int pg_modify(struct store *base, struct change *changes, size_t n)
 		return batch_await(&s->batch, changes, deadline);
 	return pg_change_run(s, changes, n, false, deadline);
 }
+
+/* --- later ------------------------------------------------------------------------------------ */
+
+/*
+ * Deferred writes: one statement sends the updates of all changes of a batch, and another one their log entries. A
+ * statement costs the server far more than a row in it. A record that several changes write is sent once, as the last
+ * change left it.
+ *
+ * pg_send() sends the deferred writes before any other statement, so each statement finds the rows as the changes before
+ * it left them. Inserts and texts are sent at once, because they neither read nor overwrite a deferred write.
+ */
 
 #define MOST 256
 #define MOST_BYTES (1u << 20)

@@ -64,8 +64,8 @@ static int check_server(struct checking *c)
 	"pg_catalog.current_setting('synchronous_standby_names')," \
 	"(SELECT pg_catalog.count(*)::int FROM pg_catalog.pg_stat_replication)"
 
-/* On a standby: the same facts from the primary, if the URI names it, and its host in `place`. NULL: it cannot be
- * reached. */
+/* On a standby: reads the same facts from the primary, if the URI names it, and writes its host to `place`. NULL: the
+ * primary cannot be reached. */
 static PGresult *ask_primary(struct pg *s, char *place, size_t room)
 {
 	struct store_error err = *s->base.env.err;
@@ -166,7 +166,7 @@ static int check_waiting(struct checking *c)
 	return rc;
 }
 
-/* Sessions that change this queue: the number that waits for another one, and the one that all wait for. */
+/* Among the sessions that are changing this queue: how many wait for another one, and which one they all wait for. */
 static int check_clients(struct checking *c)
 {
 	struct pg_args args = { 0 };

@@ -56,7 +56,7 @@ void pg_abandon(PGconn *db)
 
 	if (!db)
 		return;
-	/* the goodbye of PQfinish() must not reach the server: the parent still uses the connection */
+	/* PQfinish() must not tell the server to close: the parent is still using the connection */
 	if (null >= 0 && PQsocket(db) >= 0 && dup2(null, PQsocket(db)) >= 0)
 		PQfinish(db);
 	if (null >= 0)
@@ -158,7 +158,7 @@ static PGconn *pg_connect_start(struct pg *s, const char *host, const char *port
 			arena_printf(&a, "pawl %.*s", STRF(s->base.env.opt.who)).p);
 	pg_connect_word(&w, "client_encoding", "UTF8");
 	db = PQconnectStartParams(w.names, w.values, 1);
-	/* without a receiver libpq writes the server's notices to the terminal, also while it connects */
+	/* without a receiver libpq writes the server's notices to the terminal, even while it is connecting */
 	if (db)
 		PQsetNoticeReceiver(db, note_warning, s);
 	arena_free(&a);
@@ -238,7 +238,7 @@ static int connect_one(struct pg *s, const char *host, const char *port, PGconn 
 	return rc;
 }
 
-/* The port of a host for which the URI names none: that of PGPORT, or the usual one. */
+/* The port for a host without one in the URI: PGPORT, or the default port. */
 static char *usual_port(struct arena *a)
 {
 	PQconninfoOption *all = PQconndefaults();
@@ -249,8 +249,8 @@ static char *usual_port(struct arena *a)
 	return out;
 }
 
-/* libpq would wait for a host that does not answer without end, since it has no deadline for each host here. A writer
- * passes over a standby; a reader takes the first host that answers. */
+/* We try each host ourselves, because libpq has no deadline for each host here and would wait forever for one that does
+ * not answer. A writer skips a standby; a reader takes the first host that answers. */
 static int connect_any(struct pg *s, const char *hosts, const char *ports, PGconn **out)
 {
 	struct str rest = str_c(hosts), more = str_c(ports), port = more;
@@ -329,11 +329,11 @@ void pg_disconnect(struct pg *s)
 		s->prepared[i].named = false;
 }
 
-/* Generic plans: a plan for each set of values would cost more than it saves, since each statement reads few rows. A
- * pooler has its own number for the session; then the settings end with the statement, because the session is shared
- * with other programs. The search path keeps functions and operators of other users from taking the place of the
- * server's own; until it is set, every name has its schema. The statement has no name: a pooler would give the session
- * with that name to another program. */
+/* Generic plans: a plan for each set of values would cost more than it saves, because each statement reads few rows. If
+ * the session's number is not the server's, a pooler is between us. Then the settings end with the statement, because the
+ * session is shared with other programs. The search path keeps other users' functions and operators from replacing the
+ * server's own; until it is set, every name has its schema. The statement has no name, because a pooler would give the
+ * session with that name to another program. */
 static int connect_self(struct pg *s)
 {
 	struct pg_args args = { 0 };
@@ -362,7 +362,7 @@ static int connect_self(struct pg *s)
 	return 0;
 }
 
-/* Between two calls the server has nothing to say, unless it closes the connection. */
+/* Between two calls the server sends nothing unless it closes the connection. */
 static void notice_end(struct pg *s)
 {
 	struct pollfd p = { .fd = PQsocket(s->db), .events = POLLIN };
@@ -399,6 +399,11 @@ bool pg_again(struct pg *s, int rc)
 {
 	return rc < 0 && s->broken && !s->changing && !s->depth && pg_guard(s) == 0;
 }
+
+/* --- place ------------------------------------------------------------------------------------ */
+
+/* The place's URI: takes out pawl's own parameters, and leaves the rest to libpq. No part of a password may reach a
+ * message, even if the user did not quote it correctly. */
 
 #define IDENTIFIER_MAX 63 /* PostgreSQL cuts longer identifiers */
 
@@ -485,7 +490,7 @@ static char *without_ours(const struct uri *uri)
 	return out;
 }
 
-/* A host or a database whose name looks like a part of a password, or like a whole URI. */
+/* Does the host's or database's name look like a part of a password, or like a whole URI? */
 static bool is_odd(const char *value)
 {
 	const char *at = strchr(value, '@');
@@ -515,8 +520,8 @@ static int fail_unclear(struct pg *s)
 			  "a parameter is not valid");
 }
 
-/* libpq's own message about a URI may quote a part of the password, so it is not shown. Later messages name the host, the
- * port and the database: none of them may be a part of a password that was not quoted. */
+/* libpq's own message about a URI may contain a part of the password, so we do not show it. Later messages name the host,
+ * the port and the database, so none of these may be a part of an unquoted password. */
 static int check_info(struct pg *s)
 {
 	char *why = NULL;

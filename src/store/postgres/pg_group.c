@@ -20,7 +20,7 @@
 #include "store/postgres/postgres.h"
 
 #define PATIENCE 2000 /* ms; a holder may be stopped, and the server does not need it */
-#define KEPT_DAYS 30  /* no call waits as long as that */
+#define KEPT_DAYS 30  /* no call waits for this long */
 
 /* --- the place ------------------------------------------------------------------------------------ */
 
@@ -39,8 +39,8 @@ static void name_server(const struct pg *s, char *out, size_t room)
 		 PQport(s->db) ? PQport(s->db) : "");
 }
 
-/* Two servers may have the same name, in two containers for example: the id of the schema tells them apart. A holder has
- * the rights of its own user of the database, so only processes with the same user meet. */
+/* Two servers may have the same name, for example in two containers, so the path contains the schema's id. A holder has
+ * its own database user's rights, so only processes with the same database user share a gate. */
 static void find_place(struct pg *s)
 {
 	struct arena a = { 0 };
@@ -87,7 +87,7 @@ static bool gate_right(const struct pg *s)
 	return right;
 }
 
-/* false: this process makes its changes without the others. */
+/* false: this process makes its changes without group commit. */
 static bool find_gate(struct pg *s)
 {
 	struct stat like = { .st_mode = 0600, .st_uid = geteuid(), .st_gid = getegid() };
@@ -172,7 +172,7 @@ static int open_slots(struct batch *b)
 	return rc;
 }
 
-/* Reads everything that the calls want in one round trip. */
+/* Reads all records that the calls want in one round trip. */
 static int pg_group_prepare(struct store *base, const struct change *calls, size_t n)
 {
 	struct pg *s = pg_of(base);
@@ -270,9 +270,9 @@ static int commit_side(struct pg *side, struct pg *s)
 }
 
 /*
- * A commit is visible when it is on the server's disk. A standby may not have it yet, if the session of the dead holder was
- * ended during that wait. A later commit is on the standby only together with all earlier ones, so we make one, on a
- * connection of its own: ours is in the middle of a change.
+ * A visible commit is on the server's disk. A standby may not have it yet, if the dead holder's session ended during the
+ * wait for the standby. A standby that has a later commit also has all earlier ones, so we make a later commit. We use a
+ * separate connection, because ours is in the middle of a change.
  */
 static int make_durable(struct store *base)
 {

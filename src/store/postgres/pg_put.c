@@ -183,7 +183,7 @@ static int pg_put_drop(struct pg *s, struct str key)
 	return rc;
 }
 
-/* The other columns are the same: those that a claim does not change. */
+/* Are all columns that a claim does not change the same? */
 static bool claims_only(const struct record *old, const struct record *new)
 {
 	const struct index *a = &old->ix, *b = &new->ix;
@@ -243,7 +243,8 @@ static int pg_put_forget(struct pg *s, const struct edit *e)
 
 /* --- a whole edit --------------------------------------------------------------------------------- */
 
-/* The revision, the count and the links depend on the record as it was: reads those that the edit wrote blindly. */
+/* The revision, the count and the links depend on the old record, so this reads the records that the edit wrote without
+ * reading them first. */
 static int know_all(struct pg *s, const struct edit *e)
 {
 	struct strs keys = { arena_array(&s->arena, struct str, e->n_items), 0 };
@@ -264,6 +265,11 @@ int pg_apply(struct pg *s, const struct edit *e)
 		rc = pg_later_entry(s, &n->entry);
 	return rc || !e->forget ? rc : pg_put_forget(s, e);
 }
+
+/* --- args ------------------------------------------------------------------------------------- */
+
+/* Parameters and results in PostgreSQL's binary format. A list's lengths are checked before they are used, because the
+ * server may be another program. */
 
 enum { OID_BYTEA = 17, OID_INT8 = 20, OID_TEXT = 25, OID_BYTEA_LIST = 1001, OID_INT8_LIST = 1016 };
 
@@ -376,7 +382,7 @@ void pg_columns(struct pg_args *out, struct pg_args *const *rows, size_t n)
 		add_column(out, rows, n, col);
 }
 
-/* A server that is not PostgreSQL may send fewer columns than were asked for. libpq has NULL for them, and no length. */
+/* A server that is not PostgreSQL may send fewer columns than we requested. For these libpq returns NULL and no length. */
 const char *pg_text_at(const PGresult *r, int row, int col)
 {
 	const char *p = PQgetvalue(r, row, col);

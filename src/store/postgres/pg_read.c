@@ -26,8 +26,8 @@ int64_t pg_clock_from(const struct pg *s, int64_t server_ms)
 	return now > server_ms ? now : server_ms;
 }
 
-/* Outside of a change the server is not asked: its time is that of our last look, and the time since then on our own
- * clock, which nobody can set. */
+/* Outside a change this does not ask the server. It adds the time since our last reading of the server's clock, by our
+ * own boot clock, which no user can set. */
 int64_t pg_now(struct store *base)
 {
 	struct pg *s = pg_of(base);
@@ -287,8 +287,8 @@ static int pg_read_page(struct pg *s, const struct entry_query *q, int64_t after
 	return pg_ask(s, entries_sql(q), &args, r);
 }
 
-/* The newest entry before `since`, from the end of the log backwards: the cost depends on the time that is asked for,
- * not on the size of the log. If the newest q->last entries are all later, it does not matter which entry that is. */
+/* Finds the newest entry before `since`, backwards from the log's end, so the cost depends on the time in the query, not
+ * on the log's size. If the newest q->last entries are all later, it does not matter which entry this finds. */
 static int find_since(struct pg *s, const struct entry_query *q, int64_t *after)
 {
 	struct pg_args args = { 0 };
@@ -332,8 +332,8 @@ static int page_back(struct pg *s, const struct entry_query *q, int64_t after, i
 		      &args, r);
 }
 
-/* Counts the entries of the page, and moves *before to the last one that it looked at. true: the answer begins after
- * that entry. */
+/* Counts the entries of the page, and moves *before to the last one that it checked. true: the answer begins after that
+ * entry. */
 static bool count_back(const PGresult *r, const struct entry_query *q, void *ctx, size_t *n,
 		       int64_t *before)
 {
@@ -413,6 +413,10 @@ int pg_entries(struct store *base, const struct entry_query *q, entry_fn *fn, vo
 	rc = pg_read_begin(s);
 	return rc < 0 ? rc : pg_read_end(s, read_entries(s, q, after, fn, ctx));
 }
+
+/* --- row -------------------------------------------------------------------------------------- */
+
+/* Reads a record from its row, and remembers the records of a change. */
 
 #define BODY_MAX (17u << 20) /* PG_JOIN reads at most 16 MiB */
 

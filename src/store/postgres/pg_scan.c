@@ -8,8 +8,8 @@
 
 #include "store/postgres/postgres.h"
 
-/* In a change and in a snapshot the time is known. A query that is read ahead takes the time of its change from the lock:
- * NULL if the queue is gone. Else the server takes the time, not before the last change. */
+/* In a change and in a snapshot the time is known. A query that is read ahead gets its time from the locking statement:
+ * NULL if the queue is gone. Otherwise the server takes the time, but never one before the last change. */
 #define LOCK_NOW "nullif(current_setting('pawl.now',true),'')::bigint"
 #define NOW "coalesce($2," LOCK_NOW ",(SELECT greatest(now,$C) FROM $S.queue WHERE q=$1))"
 #define SMALL 8 /* records that a change is likely to write */
@@ -22,7 +22,7 @@ static const char *const orders[] = {
 	[PICK_OTHERS] = "r.key",
 	[PICK_WAITING] = "r.class_rank,r.priority DESC,r.due_at,r.updated_at,r.id_key",
 };
-/* The same for the joined ranges, whose columns have other names. */
+/* The orders for joined ranges, whose columns have other names. */
 static const char *const outer[] = {
 	[PICK_ALL] = "o1,o2", [PICK_ELIGIBLE] = "o1,o2 DESC,o3,o4,o5", [PICK_LATER] = "o1,o2",
 	[PICK_OTHERS] = "o1", [PICK_WAITING] = "o1,o2 DESC,o3,o4,o5",
@@ -389,7 +389,7 @@ static int pg_scan_run(struct pg *s, const struct query *q, bool once, record_fn
 	return rc < 0 ? rc : 0;
 }
 
-/* A long answer is cut, and then not used. All with bodies: the change is likely to load the records. */
+/* A long answer is cut off, and then not used. The rows include bodies, because the change is likely to load the records. */
 int pg_scan_send(struct pg *s, const struct query *q)
 {
 	struct pg_args args = { 0 };
@@ -412,9 +412,10 @@ int pg_scan_send(struct pg *s, const struct query *q)
 	return rc;
 }
 
-/* The answer need not be in order: at most the first records of each lane, and rarely any of the second one. The limit is
- * a parameter, so that one plan serves batches of every size. The planner takes such a limit for a tenth of all records,
- * which it might rather sort: hence the limit in the text. The lock has set the time. */
+/* The answer need not be in order: it has at most the first records of each lane, and rarely any of the second lane. The
+ * limit is a parameter, so that one plan serves batches of every size. The planner assumes that a limit parameter means a
+ * tenth of all records, and might prefer to sort them. So the inner query has a second limit in its text. The locking
+ * statement has set the time. */
 static void key_branch(struct scan *c, const char *where, int n, int limit)
 {
 	buf_addf(&c->sql,

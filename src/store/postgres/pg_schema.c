@@ -17,7 +17,7 @@ static bool is_state(const struct pg *s, const char *state)
 	return !strcmp(s->state, state);
 }
 
-/* --- what is there -------------------------------------------------------------------------------- */
+/* --- checking it ---------------------------------------------------------------------------------- */
 
 int pg_version_check(struct pg *s, int64_t version)
 {
@@ -84,7 +84,7 @@ static int pg_schema_read(struct pg *s, int64_t *version)
 
 /* --- making it ------------------------------------------------------------------------------------ */
 
-/* All processes that make the schema, or make a queue in it, pass one after the other. */
+/* Only one process at a time may make the schema, or make a queue in it. */
 static int pg_schema_begin(struct pg *s)
 {
 	struct pg_args args = { 0 };
@@ -148,7 +148,7 @@ static int lay_out(struct pg *s)
 
 /* --- the queue in it ------------------------------------------------------------------------------ */
 
-/* 0, 1 if there is no such queue, or a fault. */
+/* 0, 1 if the queue does not exist, or a fault. */
 static int find_queue(struct pg *s, int64_t *version)
 {
 	struct pg_args args = { 0 };
@@ -178,8 +178,8 @@ static int find_queue(struct pg *s, int64_t *version)
 	return rc;
 }
 
-/* The number of a queue is never reused: a handle that is still open must not end up in another queue. Time and log
- * numbers go on where the last queue stopped, so that a cursor of a removed queue stays valid. */
+/* A queue's number is never reused, because a handle that is still open must not end up in another queue. Time and log
+ * numbers continue from the last queue, so that a removed queue's cursor stays valid. */
 static int make_queue(struct pg *s)
 {
 	struct pg_args args = { 0 };
@@ -270,7 +270,7 @@ int pg_queues(struct store *base, name_fn *fn, void *ctx)
 	return 0;
 }
 
-/* The row of the queue stays, without a name: see make_queue(). */
+/* The queue's row stays, without a name: see make_queue(). */
 static int empty_queue(struct pg *s)
 {
 	static const char *const sql[] = {
@@ -304,6 +304,18 @@ int pg_discard(struct store *base)
 	return pg_schema_commit(s, empty_queue(s));
 }
 
+/* --- layout ----------------------------------------------------------------------------------- */
+
+/*
+ * The layout of the schema. pawl reads and writes the tables; the views are a stable interface for people: doc/data.md.
+ *
+ * `record` holds the fields that claims change, `text` the texts that they never change. `lane` and `status` are NULL
+ * instead of 0, and holder, token and parent NULL instead of empty: this keeps rows out of the partial indexes. The
+ * fill factors leave room for new versions of a row in its page, so that PostgreSQL need not touch the indexes. `link`
+ * holds the reverse direction of `depends`. `batch` holds the last group commit of each slots file: pg_group.c. New records
+ * begin with a revision above queue.floor, which a drop raises.
+ */
+
 #define WORD_OF(number) #number
 #define WORD(number) WORD_OF(number)
 #define VERSION WORD(PG_VERSION)
@@ -335,8 +347,8 @@ const char *const pg_layout[] = {
 	"run bytea,text bytea,rest bytea,PRIMARY KEY(q,seq))",
 	"CREATE INDEX log_key ON $S.log(q,key,seq)",
 	"CREATE TABLE $S.batch(q bigint,place bigint,id bigint NOT NULL,at bigint NOT NULL,PRIMARY KEY(q,place)) WITH (fillfactor=10)",
-	/* Bytes that are not valid in the encoding of the database must not break a whole view. The function runs with the
-	 * search path of the reader, so its names have a schema. */
+	/* Bytes that are not valid in the database's encoding must not break a whole view. The function runs with the
+	 * reader's search path, so its names have a schema. */
 	"CREATE FUNCTION $S.txt(bytea) RETURNS text LANGUAGE plpgsql IMMUTABLE STRICT AS "
 	"$f$BEGIN RETURN pg_catalog.convert_from($1,'UTF8'); EXCEPTION WHEN OTHERS THEN "
 	"RETURN pg_catalog.encode($1,'escape'); END$f$",

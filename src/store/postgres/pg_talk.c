@@ -65,7 +65,7 @@ int pg_lost(struct pg *s, const char *why)
 	return rc;
 }
 
-/* An ERROR at COMMIT means that the server rolled the change back. FATAL and PANIC end the session at any point, also
+/* An ERROR at COMMIT means that the server rolled the change back. FATAL and PANIC end the session at any point, even
  * between the commit and its answer. */
 static int fail_result(struct pg *s, const PGresult *r)
 {
@@ -137,14 +137,15 @@ static int pg_talk_sent(struct pg *s, int ok)
 	return ok ? 0 : pg_lost(s, PQerrorMessage(s->db));
 }
 
-/* Before a statement, never after it: the results of a full batch are not kept, and a caller waits for the last one. */
+/* Runs before a statement, never after it, because the results of a full batch are dropped and the caller needs the last
+ * one. */
 static int make_room(struct pg *s)
 {
 	return s->sent < BATCH ? 0 : pg_wait(s, NULL);
 }
 
-/* A statement may be two messages, since the server must learn its name first. A pooler gets the search path before
- * the first one. */
+/* A statement may be two messages, because the server must first prepare it under its name. A pooler gets the search path
+ * before the first one. */
 int pg_room(struct pg *s, unsigned n)
 {
 	return s->sent + 2 * n + 1 <= BATCH ? 0 : pg_wait(s, NULL);
@@ -156,9 +157,9 @@ static int send_plain(struct pg *s, const char *sql, const struct pg_args *p)
 						 p->formats, 1));
 }
 
-/* A session of a pooler keeps the search path of its user, which may name schemas in which others make functions. The
- * path holds until the transaction ends: a batch, or the transaction that BEGIN begins. Its isolation level must be set
- * before the first query. An aborted transaction accepts only its end. */
+/* A pooler's session keeps its user's search path, which may name schemas in which other users make functions. Our path
+ * holds until the transaction ends: a batch, or the transaction that BEGIN begins. The isolation level must be set before
+ * the first query. An aborted transaction accepts only its end. */
 static int send_with_path(struct pg *s, const char *sql, const struct pg_args *p)
 {
 	static const char path[] = "SELECT pg_catalog.set_config('search_path','pg_catalog',true)";
@@ -222,7 +223,7 @@ static struct pg_prepared *pg_talk_find(struct pg *s, const char *sql, const cha
 	return &s->prepared[s->n_prepared++];
 }
 
-/* A process that makes one change sends each statement once, and a named statement would only cost time. */
+/* A process that makes one change sends each statement once, and naming the statement would only cost time. */
 static int send_known(struct pg *s, const char *sql, const char *text, const struct pg_args *p)
 {
 	static const struct pg_args none;
@@ -281,7 +282,7 @@ static int wait_socket(struct pg *s, short events)
 	return 0;
 }
 
-/* Sends what libpq still holds, and reads until a result is complete. */
+/* Sends the bytes that libpq still holds, and reads until a result is complete. */
 static int pg_talk_pump(struct pg *s)
 {
 	int left, rc = 0;
@@ -394,7 +395,7 @@ void pg_let_go(struct pg *s)
 	(void)PQflush(s->db);
 }
 
-/* Nobody waits for the outcome of these batches any more. */
+/* No caller needs the outcome of these batches any more. */
 static int read_pending(struct pg *s, unsigned keep)
 {
 	static const struct kept none;
@@ -441,7 +442,7 @@ int pg_wait(struct pg *s, PGresult **out)
 	return wait_for(s, &(struct kept){ .out = out, .n = out ? 1 : 0 });
 }
 
-/* A result that is missing must not count as an empty one: a change would take its records for absent. */
+/* A missing result must not count as an empty one, because a change would conclude that its records are absent. */
 int pg_wait_all(struct pg *s, PGresult **out, size_t n)
 {
 	struct kept k = { .out = out, .n = n, .rows = true };

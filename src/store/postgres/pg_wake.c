@@ -10,9 +10,9 @@
 #include "base/secret.h"
 #include "store/postgres/postgres.h"
 
-#define AGAIN_MS 2000 /* most that a new connection may take, only to tell others */
+#define AGAIN_MS 2000 /* longest time for a new connection that only notifies others */
 
-/* The name of the channel: of this queue in this schema. */
+/* The channel's name, for this queue in this schema. */
 static void pg_wake_channel(const struct pg *s, char out[64])
 {
 	struct arena a = { 0 };
@@ -22,7 +22,7 @@ static void pg_wake_channel(const struct pg *s, char out[64])
 }
 
 /* The server sends notifications after the commit. It holds a lock for all databases until a notification is durable,
- * so this is a transaction of its own, which need not be durable. Nobody waits for its result. */
+ * so this is a separate transaction, which need not be durable. No caller waits for its result. */
 static void pg_wake_notify(struct pg *s)
 {
 	struct pg_args args = { 0 };
@@ -48,8 +48,8 @@ static int connect_soon(struct pg *s)
 	return rc;
 }
 
-/* A lost connection is replaced, unless that takes long: the change may have been made, and the processes that wait must
- * look. A failure here does not concern the change. */
+/* Replaces a lost connection, unless that takes long, because the change may have been made, and the waiting processes
+ * must read it. A failure here does not affect the change. */
 void pg_tell(struct pg *s)
 {
 	struct store_error err = *s->base.env.err;

@@ -36,7 +36,7 @@ struct pg_seen {
 	bool body;          /* rec->body is known */
 	bool written;       /* by the current change */
 	struct pg_seen *next_written;
-	bool later; /* its row is not sent yet: see later.c */
+	bool later; /* its row is not sent yet: see pg_change.c */
 	struct pg_seen *next_later;
 };
 #define PG_SEEN_SLOTS 256
@@ -54,14 +54,14 @@ struct pg_prepared {
 };
 #define PG_PREPARED 96
 
-/* The row of the queue, as the current change has locked it. */
+/* The queue's row, as the current change has locked it. */
 struct pg_row {
 	int64_t now, floor, seq;
 	int64_t tally[STORE_STATUSES];
 	bool due; /* records wait to be promoted or removed */
 };
 
-/* The answer of a query that the current change wanted; see ahead.c. */
+/* The answer to a query that the current change wants; see pg_ahead.c. */
 enum pg_set_kind { PG_SET_ONE, PG_SET_TOKENS, PG_SET_TARGETS };
 struct pg_set {
 	enum pg_set_kind kind;
@@ -70,9 +70,9 @@ struct pg_set {
 	struct strs keys;
 	size_t n, limit, promised;
 	bool open;         /* a change wants all records */
-	bool apart;        /* a statement of its own reads it */
+	bool apart;        /* a separate statement reads it */
 	bool whole;        /* there are no more */
-	struct index last; /* else: of the last one, as it was read */
+	struct index last; /* if not whole: the last record's index, as it was read */
 };
 #define PG_SETS 12
 struct pg_ahead {
@@ -83,7 +83,7 @@ struct pg_ahead {
 	bool together;  /* one statement reads the keys and most sets */
 	int64_t until;  /* the sets have every record that is eligible until then */
 };
-/* Records from it, in order. */
+/* An answer from the sets, in order. */
 struct pg_found {
 	const struct record **v;
 	size_t n;
@@ -91,7 +91,7 @@ struct pg_found {
 };
 #define PG_AHEAD_MS 1000
 
-/* Writes that are not sent yet; see later.c. */
+/* Writes that are not sent yet; see pg_change.c. */
 struct pg_later {
 	struct pg_seen *records;
 	struct pg_args **entries; /* of the log */
@@ -114,15 +114,15 @@ struct pg {
 	bool deaf;              /* LISTEN does not work here */
 	unsigned pending_moves; /* syncs that were sent and not read yet */
 	unsigned sent;          /* messages that were sent since the last sync */
-	int64_t deadline;       /* by os_boot_ms(): the server must have answered until then */
-	int64_t until;          /* the same for all calls until it is 0 again */
+	int64_t deadline;       /* by os_boot_ms(): the server must answer before this time */
+	int64_t until;          /* the latest deadline for all calls; 0: none */
 	char state[6];          /* SQLSTATE of the last failure */
 	struct pg_prepared prepared[PG_PREPARED];
 	size_t n_prepared;
 
-	/* time: the server's, as of our last look at it */
+	/* the server's time when we last read it, and our boot clock at that moment */
 	int64_t server_ms, boot_ms;
-	/* the clock of a test, see own_time in store.h; NULL: the server's */
+	/* a test's clock, see own_time in store.h; NULL: the server's */
 	int64_t (*boot)(void);
 	int64_t epoch; /* its wall clock minus its boot clock */
 
@@ -140,7 +140,7 @@ struct pg {
 	struct pg_ahead ahead;
 	struct pg_later later;
 
-	/* group commit, see group.c */
+	/* group commit, see pg_group.c */
 	struct gate gate;
 	struct combine combine;
 	struct batch batch;
@@ -150,9 +150,9 @@ struct pg {
 	char server[160]; /* the server that this path belongs to */
 	bool apart;       /* there is no safe place for the gate */
 	bool leading;     /* we hold the gate */
-	bool news;        /* we have committed, and the processes that wait do not know yet */
-	int64_t tell_by;  /* by os_boot_ms(): telling them may take until then */
-	bool tidied;      /* numbers of batches that nobody asks for any more are removed */
+	bool news;        /* we have committed, and have not notified the waiting processes yet */
+	int64_t tell_by;  /* by os_boot_ms(): deadline for notifying them */
+	bool tidied;      /* we have removed batch numbers that no process needs any more */
 };
 
 static inline struct pg *pg_of(struct store *s)
@@ -160,7 +160,7 @@ static inline struct pg *pg_of(struct store *s)
 	return (struct pg *)s;
 }
 
-/* --- postgres/args.c: the parameters of a statement ------------------------------------------------ */
+/* --- postgres/pg_put.c: the parameters of a statement ------------------------------------------------ */
 
 #define PG_ARGS 36
 
@@ -190,11 +190,11 @@ struct str pg_bytes_at(const PGresult *r, int row, int col);
 /* A list of byte strings, in `a`; empty if its form is wrong. */
 struct strs pg_list_at(const PGresult *r, int row, int col, struct arena *a);
 
-/* --- postgres/place.c: the URI --------------------------------------------------------------------- */
+/* --- postgres/pg_connect.c: the URI --------------------------------------------------------------------- */
 
 int pg_place(struct pg *s, const struct uri *uri);
 
-/* --- postgres/connect.c ---------------------------------------------------------------------------- */
+/* --- postgres/pg_connect.c ---------------------------------------------------------------------------- */
 
 /* Opens another connection to the same place: 0 or a fault. */
 int pg_connect_to(struct pg *s, PGconn **out);
@@ -206,33 +206,32 @@ void pg_disconnect(struct pg *s);
 /* Closes a connection that belongs to another process, without a word to the server. */
 void pg_abandon(PGconn *db);
 
-/* --- postgres/talk.c: statements and their results ------------------------------------------------- */
+/* --- postgres/pg_talk.c: statements and their results ------------------------------------------------- */
 
 /* `sql` is a literal; every $S in it stands for the schema. The statement is sent; its result is read later. */
 int pg_send(struct pg *s, const char *sql, const struct pg_args *args);
-/* The same for a statement that neither reads nor overwrites the writes that wait in s->later: all others follow these. */
+/* pg_send() without sending s->later first, for a statement that neither reads nor overwrites the deferred writes. */
 int pg_send_beside(struct pg *s, const char *sql, const struct pg_args *args);
-/* The same for a text that is composed for this call. */
+/* pg_send() for a text that is composed for this call. */
 int pg_send_text(struct pg *s, const char *sql, const struct pg_args *args);
-/* The same, for a text that is likely to be used again. */
+/* pg_send() for a composed text that is likely to be used again. */
 int pg_send_composed(struct pg *s, const char *sql, const struct pg_args *args);
-/* Waits for the results of all statements sent since the last sync. The result of the last one in *out, if that is not
- * NULL; the caller clears it. */
+/* Waits for the results of all statements sent since the last sync. If `out` is not NULL, *out gets the last result, which
+ * the caller clears. */
 int pg_wait(struct pg *s, PGresult **out);
-/* The same, with the last n results that have rows, the oldest of them first. */
+/* pg_wait() for the last n results that have rows, the oldest first. */
 int pg_wait_all(struct pg *s, PGresult **out, size_t n);
-/* Makes sure that this many statements can be sent before their results must be read. Writes that wait must have been
- * sent before. */
+/* Makes sure that n statements can be sent before their results must be read. The caller has sent the deferred writes. */
 int pg_room(struct pg *s, unsigned n);
 /* pg_send() and pg_wait(). */
 int pg_ask(struct pg *s, const char *sql, const struct pg_args *args, PGresult **out);
 /* Ends the batch without waiting for its results. */
 void pg_let_go(struct pg *s);
-/* Reads the results that nobody waits for. */
+/* Reads the results that no caller waits for. */
 void pg_drain(struct pg *s);
 /* By os_boot_ms(): `ms` from now, but not after s->until. */
 int64_t pg_end_of(const struct pg *s, int64_t ms);
-/* Sets the time until which the server must answer: `ms` from now, and a moment for the network. */
+/* Sets the server's deadline: `ms` from now, and a moment for the network. */
 void pg_patience(struct pg *s, int64_t ms);
 /* Fills in the error for a failed statement, by its SQLSTATE. */
 int pg_fail(struct pg *s, const char *state, const char *text);
@@ -241,7 +240,7 @@ int pg_lost(struct pg *s, const char *why);
 /* The SQL text with the schema ($S) and the server's clock ($C) filled in; the caller frees it. */
 char *pg_sql(const struct pg *s, const char *sql);
 
-/* --- postgres/schema.c ----------------------------------------------------------------------------- */
+/* --- postgres/pg_schema.c ----------------------------------------------------------------------------- */
 
 /* Checks the schema, makes it if necessary and if the mode permits it, and finds the queue. */
 int pg_attach(struct pg *s);
@@ -252,7 +251,7 @@ extern const char *const pg_layout[];
 /* Refuses the schema of an older or a newer pawl. */
 int pg_version_check(struct pg *s, int64_t version);
 
-/* --- postgres/row.c -------------------------------------------------------------------------------- */
+/* --- postgres/pg_read.c -------------------------------------------------------------------------------- */
 
 #define PG_COLS                                                                                        \
 	"r.key,r.rev,r.lane,r.status,r.class_rank,r.priority,r.eligible_at,r.updated_at,r.created_at," \
@@ -263,7 +262,7 @@ int pg_version_check(struct pg *s, int64_t version);
 /* A body larger than pawl writes counts as absent. A kept answer may hold many tasks, hence its larger limit. */
 #define PG_BODY \
 	"t.title,t.description,t.acceptance,t.blocker_reason,t.unblock_action,t.summary,t.rest"
-/* LIMIT keeps the planner from another plan than one lookup by key: without statistics of a new queue it takes q=$1 for
+/* LIMIT makes the planner look up each row by its key. Without statistics for a new queue it assumes that q=$1 is
  * selective, and would read the whole queue. */
 #define PG_JOIN                                                                                     \
 	" LEFT JOIN LATERAL (SELECT * FROM $S.text b WHERE b.q=r.q AND b.key=r.key AND "            \
@@ -271,8 +270,8 @@ int pg_version_check(struct pg *s, int64_t version);
 	"+octet_length(b.blocker_reason)+octet_length(b.unblock_action)+octet_length(b.summary)"    \
 	"+octet_length(b.rest)<=CASE WHEN r.status IS NULL THEN 16777216 ELSE 1835008 END LIMIT 1)" \
 	" t ON true"
-/* The values of a list, each with the number of the queue. OFFSET 0 hides that number from the planner, for the same
- * reason: the values select, the queue does not. */
+/* A list's values, each with the queue's number. OFFSET 0 hides that number from the planner, because the values are
+ * selective and the queue is not. */
 #define PG_EACH(list) "(SELECT $1::bigint AS q,u.v FROM unnest(" list ") u(v) OFFSET 0) k"
 enum { PG_COL_BODY = 18, PG_COL_SET = 25 };
 
@@ -281,15 +280,15 @@ void pg_row_read(const PGresult *r, int row, bool body, struct record *out, stru
 /* Within a change. */
 void pg_remember(struct pg *s, struct str key, const struct record *r, bool body);
 struct pg_seen *pg_seen(struct pg *s, struct str key);
-/* The current change has written this record, which is remembered. */
+/* Notes that the current change has written this record, which must be remembered already. */
 void pg_wrote(struct pg *s, struct str key);
-/* Also forgets the records that were read ahead, and the writes that wait. */
+/* Also forgets the records that were read ahead, and the deferred writes. */
 void pg_forget_seen(struct pg *s);
 
-/* --- postgres/read.c ------------------------------------------------------------------------------- */
+/* --- postgres/pg_read.c ------------------------------------------------------------------------------- */
 
 int64_t pg_now(struct store *base);
-/* A look at the server's clock: the time that it showed. */
+/* Records the time that the server's clock showed just now. */
 void pg_clock_set(struct pg *s, int64_t server_ms);
 /* The time of a snapshot, from the time that the server gave. */
 int64_t pg_clock_from(const struct pg *s, int64_t server_ms);
@@ -302,7 +301,7 @@ int pg_load(struct pg *s, struct strs keys);
 int pg_read_begin(struct pg *s);
 int pg_read_end(struct pg *s, int rc);
 
-/* --- postgres/scan.c ------------------------------------------------------------------------------- */
+/* --- postgres/pg_scan.c ------------------------------------------------------------------------------- */
 
 int pg_scan(struct store *base, const struct query *q, record_fn *fn, void *ctx);
 int pg_count(struct store *base, const struct query *q, int64_t *n);
@@ -312,22 +311,22 @@ int pg_scan_send(struct pg *s, const struct query *q);
 void pg_scan_keys(struct pg *s, const struct query *q, int n, struct pg_args *args,
 		  struct buf *sql);
 
-/* --- postgres/ahead.c ------------------------------------------------------------------------------ */
+/* --- postgres/pg_ahead.c ------------------------------------------------------------------------------ */
 
-/* Sends what these changes want; NULL: not known. */
+/* Sends the queries for the changes' wants; a NULL want: not known. */
 int pg_ahead_send(struct pg *s, const struct wants *const *w, size_t n);
 size_t pg_ahead_results(const struct pg *s);
-/* Takes these results. */
+/* Keeps the results of pg_ahead_send(). */
 void pg_ahead_keep(struct pg *s, PGresult **r);
 /* In a change: reads the records that are not known yet, in one round trip. */
 int pg_ahead_more(struct pg *s, const struct wants *const *w, size_t n);
 /* false: ask the server. */
 bool pg_ahead_find(struct pg *s, const struct query *q, struct pg_found *out);
 
-/* --- postgres/change.c, put.c ---------------------------------------------------------------------- */
+/* --- postgres/pg_change.c, pg_put.c ---------------------------------------------------------------------- */
 
 int pg_modify(struct store *base, struct change *changes, size_t n);
-/* Begins a transaction, locks the row of the queue, and reads what the changes want. After a failure there is no
+/* Begins a transaction, locks the queue's row, and reads the records that the changes want. After a failure there is no
  * transaction. */
 int pg_lock(struct pg *s, int64_t left_ms, const struct wants *const *w, size_t n);
 int pg_rollback(struct pg *s, int rc);
@@ -335,44 +334,44 @@ int pg_commit(struct pg *s);
 int pg_may_write(struct pg *s);
 /* Sends the puts, drops and log entries of the edit, or keeps them in s->later. */
 int pg_apply(struct pg *s, const struct edit *e);
-/* Sends the row of a record that is there. */
+/* Sends an UPDATE for a record whose row exists. */
 int pg_update(struct pg *s, const struct record *r);
 /* Adds the key and the columns that a claim changes. */
 void pg_claim_columns(struct pg_args *p, const struct record *r);
 
-/* --- postgres/later.c ------------------------------------------------------------------------------ */
+/* --- postgres/pg_change.c ------------------------------------------------------------------------------ */
 
-/* The record is remembered, its row is there, and only columns that a claim changes differ from it. */
+/* Defers an update. The record must be remembered, its row exists, and only columns that a claim changes differ. */
 int pg_later_update(struct pg *s, struct str key);
 int pg_later_entry(struct pg *s, const struct entry *e);
-/* Sends all writes that wait. */
+/* Sends all deferred writes. */
 int pg_later_send(struct pg *s);
 
-/* --- postgres/group.c: group commit ---------------------------------------------------------------- */
+/* --- postgres/pg_group.c: group commit ---------------------------------------------------------------- */
 
 void pg_group_open(struct pg *s);
 void pg_group_close(struct pg *s);
 /* 0: we hold the gate; -ETIMEDOUT: another process does; 1: there is none. */
 int pg_group_enter(struct pg *s);
 void pg_group_leave(struct pg *s);
-/* May we run the calls of others on this connection? */
+/* May we run other processes' calls on this connection? */
 bool pg_group_leads(struct pg *s);
-/* The wants of the calls that wait now, in s->calls. */
+/* The wants of the calls that are waiting now, allocated in s->calls. */
 size_t pg_group_hints(struct pg *s, const struct wants **out, size_t room);
-/* The parts of batch_ops with these names, in change.c. */
+/* The parts of batch_ops with these names, in pg_change.c. */
 int pg_lead(struct store *base, int64_t deadline);
 int pg_lead_again(struct store *base, int64_t left_ms);
 int pg_change_alone(struct store *base, struct change *c, int64_t deadline);
 
-/* --- postgres/wake.c ------------------------------------------------------------------------------- */
+/* --- postgres/pg_wake.c ------------------------------------------------------------------------------- */
 
 int pg_wake_fd(struct store *base);
 void pg_wake_clear(struct store *base);
 void pg_wake_close(struct pg *s);
-/* After the commit, or after a COMMIT whose fate is unknown: tells the processes that wait. */
+/* Notifies the waiting processes after a commit, or after a COMMIT whose outcome is unknown. */
 void pg_tell(struct pg *s);
 
-/* --- postgres/check.c ------------------------------------------------------------------------------ */
+/* --- postgres/pg_check.c ------------------------------------------------------------------------------ */
 
 int pg_check(struct store *base, check_fn *fn, void *ctx);
 
