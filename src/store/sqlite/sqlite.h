@@ -53,7 +53,7 @@ struct sq {
 	int64_t q;          /* number of the queue in the database */
 	struct gate gate;
 	struct combine combine;
-	bool owes;       /* we left the gate and did not serve the processes that wait at it */
+	bool owes;       /* we left the gate without serving the processes that wait at it */
 	uint32_t served; /* gate_served() at that time */
 	int64_t hurry_until;
 	struct batch batch;
@@ -63,15 +63,15 @@ struct sq {
 
 	/* the current change */
 	bool changing;
-	int64_t now;   /* constant during a change */
+	int64_t now;   /* during a change, only sq_clock_again() moves it */
 	int64_t floor; /* new records begin above this revision; -1: not read yet */
 	bool whole;    /* a snapshot of everything: scans do not rely on the counts */
 	bool all_promoted;
-	/* No record of this queue becomes due before next_due, as long as the database has this version; 0: not known. */
+	/* No record of this queue becomes due before next_due while the database has this version; 0: not known. */
 	int64_t next_due;
 	uint32_t due_version;
 	bool durability_set, folder_synced, shape_known;
-	bool locked; /* we hold the lock of the database itself: sq_files_lock() */
+	bool locked; /* we hold the database's own lock: sq_files_lock() */
 	bool lost;   /* its files are gone: disconnect before leaving the gate */
 	int64_t tally[STORE_STATUSES];
 	bool tally_dirty;
@@ -97,7 +97,7 @@ static inline struct sq *sq_of(struct store *s)
 	return (struct sq *)s;
 }
 
-/* --- sqlite/statement.c: statements and faults ------------------------------------------------------- */
+/* --- sqlite/sqlite_statement.c: statements and faults ------------------------------------------------------- */
 
 /* Not in the cache: the caller finalizes it. */
 int sq_prepare(struct sq *s, const char *sql, sqlite3_stmt **out);
@@ -125,7 +125,7 @@ int sq_read_guard(struct sq *s);
 /* Needs no memory, and releases every lock. */
 void sq_disconnect(struct sq *s);
 
-/* --- sqlite/vfs.c: how SQLite reaches its files -------------------------------------------------- */
+/* --- sqlite/sqlite_vfs.c: how SQLite reaches its files -------------------------------------------------- */
 
 const char *sq_vfs(void);
 /* A number made from the WAL's inode if the WAL existed when we opened it; 0: SQLite made it, and syncs the
@@ -139,7 +139,7 @@ int sq_wal_sync(struct sq *s);
 void sq_wal_gather(struct sq *s);
 void sq_wal_rest(struct sq *s);
 
-/* --- sqlite/files.c: do the paths still lead to the files that we have open? --------------------- */
+/* --- sqlite/sqlite_files.c: do the paths still lead to the files that we have open? --------------------- */
 
 enum sq_files { SQ_FILES_STAND, SQ_DATABASE_GONE, SQ_WAL_GONE, SQ_INDEX_GONE };
 
@@ -148,9 +148,9 @@ enum sq_files sq_files_check(struct sq *s);
 int sq_files_fail(struct sq *s, enum sq_files what);
 /* sq_files_fail() under the gate: also sets s->lost. */
 int sq_files_notice(struct sq *s, enum sq_files what);
-/* Under the gate, after the fault `rc`: if a missing file explains it, reports that instead. */
+/* Under the gate, after the fault `rc`: if a missing file explains the fault, reports the missing file instead. */
 int sq_files_blame(struct sq *s, int rc);
-/* Under the gate, before a change: reconnects if another -shm took the place of ours; a fault for other files. */
+/* Under the gate, before a change: reconnects if another -shm has replaced ours; fails if another file was replaced. */
 int sq_files_settle(struct sq *s, int64_t left_ms);
 /* Under the gate: keeps out processes that hold another gate file. 0, or STORE_BUSY. */
 int sq_files_lock(struct sq *s, int64_t timeout_ms);
@@ -160,7 +160,7 @@ int sq_files_opened(struct sq *s);
 /* At the end of a change: the next change must check the files again. */
 void sq_files_rest(struct sq *s);
 
-/* --- sqlite/shape.c: is the schema the one that pawl makes? -------------------------------------- */
+/* --- sqlite/sqlite_check.c: checks that the schema is the one that pawl makes ---------------------------- */
 
 /* In a transaction; once for each connection. */
 int sq_shape_check(struct sq *s);
@@ -169,7 +169,7 @@ int sq_version_check(struct sq *s);
 /* Refuses the schema of an older or a newer pawl. */
 int sq_version_fail(struct sq *s, int64_t version);
 
-/* --- sqlite/schema.c: the layout of the file ---------------------------------------------------- */
+/* --- sqlite/sqlite_schema.c: the layout of the file ---------------------------------------------------- */
 
 /* The statements that make an empty database. */
 extern const char sq_schema[];
@@ -182,7 +182,7 @@ const char *sq_place_refusal(const char *network_fs);
 int sq_queues(struct store *base, name_fn *fn, void *ctx);
 int sq_discard(struct store *base);
 
-/* --- sqlite/row.c: a record as a row ------------------------------------------------------------ */
+/* --- sqlite/sqlite_read.c: a record as a row ------------------------------------------------------------ */
 
 enum sq_col {
 	COL_RID,
@@ -256,7 +256,7 @@ int sq_row_find(struct sq *s, struct str key, struct sq_row *row, sqlite3_stmt *
 /* The row's statement must still be active, so that the row and its body belong to one state. */
 int sq_row_body(struct sq *s, int64_t rid, bool task, struct arena *a, struct str *out);
 
-/* --- sqlite/column.c: the columns that people read ------------------------------------------------ */
+/* --- sqlite/sqlite_columns.c: the columns that people read ------------------------------------------------ */
 
 /* A list as a JSON array. */
 void sq_list_write(struct buf *out, struct strs list);
@@ -264,16 +264,16 @@ void sq_list_write(struct buf *out, struct strs list);
 bool sq_list_next(struct str *json, char **room, struct str *item);
 /* Binds the columns of column_copies to the parameters from i on; `a` holds their texts. */
 void sq_bind_copies(sqlite3_stmt *st, int i, const struct record *r, struct arena *a);
-/* Defines the functions of column.c in SQL, or removes them. */
+/* Defines the functions of sqlite_columns.c in SQL, or removes them. */
 void sq_functions(struct sq *s, bool on);
 
-/* --- sqlite/put.c ------------------------------------------------------------------------------- */
+/* --- sqlite/sqlite_put.c ------------------------------------------------------------------------------- */
 
 int sq_put(struct sq *s, const struct record *r);
 int sq_drop(struct sq *s, struct str key);
 int sq_tally_flush(struct sq *s);
 
-/* --- sqlite/query.c ----------------------------------------------------------------------------- */
+/* --- sqlite/sqlite_query.c ----------------------------------------------------------------------------- */
 
 int sq_scan(struct store *base, const struct query *q, record_fn *fn, void *ctx);
 int sq_snapshot(struct store *s, bool all, int (*fn)(void *ctx), void *ctx);
@@ -283,11 +283,11 @@ int sq_tally(struct store *base, int64_t *counts);
 int sq_read_begin(struct sq *s);
 void sq_read_end(struct sq *s);
 
-/* --- sqlite/log.c ------------------------------------------------------------------------------- */
+/* --- sqlite/sqlite_read.c ------------------------------------------------------------------------------- */
 
 int sq_entries(struct store *base, const struct entry_query *q, entry_fn *fn, void *ctx);
 
-/* --- sqlite/gate.c ------------------------------------------------------------------------------ */
+/* --- sqlite/sqlite_group.c ------------------------------------------------------------------------------ */
 
 /* 0 or a fault. */
 int sq_gate_open(struct sq *s);
@@ -304,7 +304,7 @@ int sq_gate_hold(struct sq *s, int64_t deadline);
 /* Runs fn under the gate; waits for it as a change does. */
 int sq_under_gate(struct sq *s, int (*fn)(struct sq *, int64_t left_ms));
 
-/* --- sqlite/change.c ---------------------------------------------------------------------------- */
+/* --- sqlite/sqlite_change.c ---------------------------------------------------------------------------- */
 
 int sq_modify(struct store *base, struct change *changes, size_t n);
 /* The parts of batch_ops with these names. */
@@ -326,14 +326,13 @@ void sq_announce_wal(struct sq *s);
 uint32_t sq_data_version(struct sq *s);
 /* Call it after our own commit: next_due already covers every record in it. */
 void sq_keep_due(struct sq *s);
-/* Rolls back the transaction, unless it was committed or SQLite has rolled it back already. */
 void sq_rollback(struct sq *s);
 /* Under the gate. The caller may ignore a failure. */
 void sq_checkpoint(struct sq *s);
-/* Under the gate: afterwards every visible commit is durable, also those of other processes. */
+/* Under the gate: makes every visible commit durable, including commits of other processes. */
 int sq_make_durable(struct sq *s);
 
-/* --- sqlite/clock.c ----------------------------------------------------------------------------- */
+/* --- sqlite/sqlite_store.c ----------------------------------------------------------------------------- */
 
 int64_t sq_now(struct store *base);
 /* At the start of a change: sets s->now, and saves the anchor if it is new. */
@@ -344,15 +343,15 @@ int sq_clock_save(struct sq *s);
 /* Moves s->now forward within a change, for the calls of other processes. */
 void sq_clock_again(struct sq *s);
 
-/* --- sqlite/group.c ----------------------------------------------------------------------------- */
+/* --- sqlite/sqlite_group.c ----------------------------------------------------------------------------- */
 
 void sq_group_open(struct sq *s);
 
-/* --- sqlite/check.c ----------------------------------------------------------------------------- */
+/* --- sqlite/sqlite_check.c ----------------------------------------------------------------------------- */
 
 int sq_check(struct store *base, check_fn *fn, void *ctx);
 
-/* A condition that every database of pawl meets, and how to restore it (sqlite/mend.c). */
+/* A condition that every pawl database meets, and the statements that restore it (sqlite/sqlite_check.c). */
 struct sq_rule {
 	const char *what;
 	const char *sql;               /* the number of rows that break it */
@@ -363,7 +362,30 @@ struct sq_rule {
 extern const struct sq_rule sq_rules[]; /* ends with a NULL `what` */
 int sq_repair(struct store *base, enum repair_step step, const struct repair_sink *sink);
 
-/* A current xOpen or xShmMap: the results of its system calls, as sqlite/vfs.c observes them. */
+/* --- files ------------------------------------------------------------------------------------ */
+
+/*
+ * The files that SQLite has open for us: their inodes, and whether other processes still find them at
+ * their paths.
+ *
+ * A program may remove or replace the -shm or -wal. A process that still uses the old file then shares neither
+ * index nor locks with processes that open the new one. They would overwrite each other's commits. So the
+ * store checks the paths, under the gate, before it acknowledges a change:
+ *
+ *  1. Before it writes (sq_files_settle, sq_files_opened): the database, the -wal and the -shm are the files at
+ *     their paths, or we opened them while we held this gate. If a program removes the -gate as well, both
+ *     locks are gone. So the holder of the gate first locks the database itself (sq_files_lock), which every
+ *     writer has open.
+ *  2. After the commit (sq_files_check): they still are. A process that opens a new -shm later finds the commit
+ *     in the WAL. This check detects a process that opened one earlier.
+ *  3. Before it writes: the index belongs to the current WAL. A writer whose -shm was removed after its first check may
+ *     restart the WAL. The second check then fails its commit. But an index that another process built meanwhile
+ *     describes the earlier frames, so a commit through that index would be lost.
+ *
+ * No other file can get the inode of a file that we have open, so the inode number identifies the file.
+ */
+
+/* An xOpen or xShmMap in progress, with the results of its system calls, as sqlite/sqlite_vfs.c observes them. */
 struct sq_opening {
 	int fd;
 	bool known;
@@ -388,14 +410,20 @@ const struct stat *sq_main_stat(struct sq *s);
 /* The first call returns the database's size at the time of the open; later calls return -1. */
 int64_t sq_main_first_size(struct sq *s);
 
-/* Remembers the identity of the WAL and replaces its methods. found: sq_wal_found() */
+/* Remembers the WAL's identity and replaces its methods. found: see sq_wal_found(). */
 void sq_wal_wrap(sqlite3_file *f, const struct stat *st, bool found);
 size_t sq_wal_room(void); /* in the tail */
 /* NULL: the WAL is not open */
 const struct fs_id *sq_wal_id(struct sq *s);
-/* The salts in the header of the file, which every valid frame repeats. false: they cannot be read. */
+/* The salts in the WAL's header, which every valid frame repeats. false: they cannot be read. */
 #define WAL_SALTS 8
 bool sq_wal_salts(struct sq *s, unsigned char out[WAL_SALTS]);
+
+/* --- header ----------------------------------------------------------------------------------- */
+
+/*
+ * The header of a database file, read before SQLite acts on the file.
+ */
 
 struct sq_header {
 	enum { SQ_EMPTY, SQ_BLANK, SQ_OURS } state;

@@ -14,9 +14,7 @@
 #define MANY_DUE 100 /* this many due records are worth a commit of their own */
 #define LARGE 32     /* an edit with this many records frees its memory before the commit */
 
-/* --- changes ------------------------------------------------------------------------------------ */
-
-/* Records whose time has come and which are still in their old lane. */
+/* Records that are due but still in their old lane. */
 struct due {
 	int64_t later; /* at most MANY_DUE */
 	bool waiting, going;
@@ -32,7 +30,7 @@ static int still_ours(struct sq *s, sqlite3_stmt *st)
 	return sq_version_check(s);
 }
 
-/* A queue that was discarded has no name. */
+/* A discarded queue keeps its row but has no name. */
 static int check_queue(struct sq *s)
 {
 	sqlite3_stmt *st;
@@ -50,7 +48,7 @@ static int check_queue(struct sq *s)
 	return rc < 0 ? rc : 0;
 }
 
-/* Counts the due records of this lane, at most `most`, and learns the time of the next one. */
+/* Counts up to `most` due records in this lane, and lowers s->next_due to the time of the next one. */
 static int count_due(struct sq *s, int lane, int most, int64_t *n)
 {
 	sqlite3_stmt *st;
@@ -100,7 +98,7 @@ static int search_due(struct sq *s, struct due *out)
 	return rc;
 }
 
-/* While no other process has changed the database, nothing is due before the time that we know, and the queue exists. */
+/* While no other process has changed the database, no record is due before s->next_due, and the queue still exists. */
 static int find_due(struct sq *s, struct due *out)
 {
 	*out = (struct due){ 0 };
@@ -167,7 +165,7 @@ static int sq_change_tidy(struct sq *s, struct due *due, struct arena *a)
 }
 
 /*
- * A process died in its commit, or the commit failed. Its frames may be complete in the WAL but missing in the WAL's
+ * A process died in its commit, or the commit failed. Its frames may be complete in the WAL but missing from the WAL's
  * index. No reader sees them until SQLite rebuilds the index. Then the commit would reappear, after other processes
  * have read a state without it. A new commit overwrites these frames, so this change writes the anchor and commits.
  */
@@ -179,7 +177,8 @@ static int delete_ended(struct sq *s, bool *worth)
 	return sq_clock_save(s);
 }
 
-/* A few due records wait for the next edit that writes; until then each scan merges them in. */
+/* A few due records do not justify a commit. They wait for the next edit that writes, and until then each scan merges
+ * them in. */
 static int start_change(struct sq *s, struct due *due, struct arena *a, bool *worth)
 {
 	int rc = sq_clock_change(s);
@@ -221,7 +220,7 @@ static int write_entry(struct sq *s, const struct entry *e)
 	return rc;
 }
 
-/* The last entry stays, as in empty_queue(): the numbers of entries only grow. */
+/* The last entry stays, as in empty_queue(), because entry numbers must only grow. */
 static int sq_change_forget(struct sq *s, const struct edit *e)
 {
 	static const char sql[] =
@@ -261,7 +260,7 @@ static int run_own(struct sq *s, struct change *changes, size_t n, struct arena 
 			*worth = true;
 			rc = sq_apply(s, &e);
 		}
-		if (e.n_items >= LARGE) { /* an import makes thousands of such edits */
+		if (e.n_items >= LARGE) { /* an import makes thousands of large edits */
 			s->n_seen = 0;
 			arena_free(a);
 		}
@@ -296,7 +295,7 @@ static void end_change(struct sq *s)
 	s->n_absent = 0;
 }
 
-/* Runs before the other processes get their answers: a caller with an answer must find its commit counted. */
+/* Runs before the other processes get their answers, because a caller with an answer must find its commit counted. */
 static void count_commit(struct sq *s, size_t own)
 {
 	struct store_counts *c = gate_counts(&s->gate);
@@ -309,7 +308,7 @@ static void count_commit(struct sq *s, size_t own)
 		atomic_fetch_add_explicit(&c->handed, s->batch.n, memory_order_relaxed);
 }
 
-/* *others: in: whether to run the calls of others; out: whether there were any. */
+/* *others: on entry, whether to run other processes' calls; on return, whether there were any. */
 static int change_once(struct sq *s, struct change *changes, size_t n, bool *others,
 		       int64_t left_ms)
 {
@@ -343,15 +342,15 @@ static int change_once(struct sq *s, struct change *changes, size_t n, bool *oth
 	return rc;
 }
 
-/* Must we reconnect? Yes, if our files are not those at the paths; if a rollback failed for lack of memory, since
- * others would wait for our locks; or if SQLite could not open the WAL or its index for writing, since it would never
- * try again. */
+/* Must we reconnect? Yes, if our files are not those at the paths. Yes, if a rollback failed for lack of memory, because
+ * other processes would wait for our locks. Yes, if SQLite could not open the WAL or its index for writing, because it
+ * would never try again. */
 static bool sq_change_stuck(struct sq *s, int rc)
 {
 	return s->db && (rc == STORE_READONLY || s->lost || !sqlite3_get_autocommit(s->db));
 }
 
-/* A fault of another process's call must not fail our change: we retry without the others. */
+/* A fault in another process's call must not fail our change, so we retry without those calls. */
 static int change_under_gate(struct sq *s, struct change *changes, size_t n, int64_t left_ms)
 {
 	bool others = true;
@@ -380,7 +379,7 @@ static int change_and_leave(struct sq *s, struct change *changes, size_t n, int6
 
 	if (rc == 0)
 		rc = change_under_gate(s, changes, n, deadline - os_boot_ms());
-	if (rc == 0 && !s->base.env.trial) /* other processes need a commit */
+	if (rc == 0 && !s->base.env.trial) /* a trial commits nothing, so it serves no calls */
 		broken = batch_serve_on(&s->batch, deadline);
 	if (sq_change_stuck(s, broken ? broken : rc))
 		sq_disconnect(s);

@@ -81,7 +81,7 @@ static bool closed_to_us(struct check *c, const char *path)
 	return true;
 }
 
-/* A clone may contain a link or a pipe at one of these paths. SQLite and the gate refuse it. */
+/* A clone may contain a link or a pipe at one of these paths. SQLite and the gate refuse to open it. */
 static bool not_a_file(struct check *c, const char *path)
 {
 	struct stat st;
@@ -164,7 +164,7 @@ static void check_integrity(struct check *c)
 		tell_fault(c, "integrity");
 }
 
-/* --- values that the database holds twice: see mend.c ------------------------------------------ */
+/* --- values that the database holds twice: see sqlite_check.c ------------------------------------------ */
 
 static void check_rule(struct check *c, const struct sq_rule *r)
 {
@@ -222,6 +222,14 @@ int sq_check(struct store *base, check_fn *fn, void *ctx)
 	arena_free(&c.a);
 	return 0;
 }
+
+/* --- repair ----------------------------------------------------------------------------------- */
+
+/*
+ * Finds and repairs, for doctor and `doctor --fix`, values that the database holds twice and texts without a task. All
+ * repairs are one transaction. Each computes its values from the records, and pawl reads a record from no other place, so
+ * a repair loses nothing. Texts that must be deleted are saved first.
+ */
 
 #define SAVED_MAX "50331648" /* a text larger than this cannot be saved, so it stays */
 #define SIZE                                                                                           \
@@ -374,7 +382,7 @@ static int save_all(struct mending *m)
 	return rc < 0 ? rc : m->failed ? cannot_save(m) : 0;
 }
 
-/* Runs as an edit, so it gets the gate, the transaction and the durable commit of any change. */
+/* Runs as an edit, so it has the gate, the transaction and the durable commit like any change. */
 static int repair_edit(struct edit *e, void *ctx)
 {
 	struct mending *m = ctx;
@@ -399,7 +407,15 @@ int sq_repair(struct store *base, enum repair_step step, const struct repair_sin
 	return step == REPAIR_DATA ? sq_modify(base, &c, 1) : 0;
 }
 
-/* Tables of SQLite itself, made by ANALYZE. */
+/* --- shape ------------------------------------------------------------------------------------ */
+
+/*
+ * Checks that the schema is the one that pawl makes. A database in a clone may have a hostile schema: a virtual table, a
+ * generated column or an index that calls functions at each of our statements. The store compares each part of
+ * the schema, word for word, before it uses any of them.
+ */
+
+/* SQLite's own tables, which ANALYZE makes. */
 static const char *const tolerated[] = {
 	"CREATE TABLE sqlite_stat1(tbl,idx,stat)",
 	"CREATE TABLE sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample)",

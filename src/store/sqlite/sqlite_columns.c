@@ -84,7 +84,7 @@ bool sq_list_next(struct str *json, char **room, struct str *item)
 
 /* --- copies --------------------------------------------------------------------------------------- */
 
-/* The text lives in `a`: if SQLite made its own copy and ran out of memory, no one would notice. */
+/* The text lives in `a`, because a copy by SQLite could fail for lack of memory without an error. */
 static void bind_copy(sqlite3_stmt *st, int i, enum field_kind kind, struct str value,
 		      struct arena *a)
 {

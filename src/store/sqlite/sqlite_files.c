@@ -28,7 +28,7 @@ struct main_file {
 	struct main_file *next;
 };
 
-/* The handles of one process share one -shm for each database: SQLite opens it only once. */
+/* The handles of one process share one -shm for each database, because SQLite opens it only once. */
 static struct main_file *all;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -51,7 +51,7 @@ void *sq_tail(sqlite3_file *f)
 	return (char *)f + plain_size;
 }
 
-/* Runs under SQLite's mutex: no other handle uses this -shm yet. */
+/* Runs under SQLite's mutex, so no other handle is using this -shm yet. */
 void sq_main_found_shm(struct sq_opening *o)
 {
 	struct main_file *m = sq_tail(o->file);
@@ -109,7 +109,7 @@ static int unmap_shm(sqlite3_file *f, int remove)
 	pthread_mutex_unlock(&lock);
 	m->state = NOTHING;
 	m->index = NULL;
-	(void)remove; /* never remove the -shm, even as the last user: another process may be opening it */
+	(void)remove; /* never remove the -shm, even as the last user, because another process may be opening it */
 	return m->plain->xShmUnmap(f, 0);
 }
 
@@ -203,7 +203,7 @@ static bool at_path(const struct sq *s, const char *end, const struct fs_id *fil
 	return sq_beside(s->path, end, path) && fs_is_at(path, file, size);
 }
 
-/* The head of the index of the WAL (https://sqlite.org/walformat.html). */
+/* The head of the WAL's index (https://sqlite.org/walformat.html). */
 struct index_head {
 	uint32_t version, unused, change;
 	uint8_t set, big_endian;
@@ -221,7 +221,7 @@ static bool index_read(const struct main_file *m, struct index_head *out)
 	return out->set && out->frames;
 }
 
-/* The least size of the WAL according to its index. SQLite writes frames before it adds them to the index. */
+/* The WAL's minimum size according to its index. SQLite writes frames before it adds them to the index. */
 static int64_t wal_size_least(const struct main_file *m)
 {
 	struct index_head head;
@@ -231,7 +231,7 @@ static int64_t wal_size_least(const struct main_file *m)
 	return 32 + head.frames * (24 + (head.page == 1 ? INT64_C(65536) : head.page));
 }
 
-/* Rule 3 of files.h. */
+/* Rule 3 of sqlite.h. */
 static bool index_is_of_wal(struct sq *s, const struct main_file *m)
 {
 	struct index_head head;
@@ -296,7 +296,7 @@ int sq_files_fail(struct sq *s, enum sq_files what)
 	return 0;
 }
 
-/* --- the lock of the database itself --------------------------------------------------------------- */
+/* --- the database's own lock ----------------------------------------------------------------------- */
 
 static int fail_locked(struct sq *s)
 {
@@ -305,8 +305,8 @@ static int fail_locked(struct sq *s)
 }
 
 /*
- * On Linux flock() does not conflict with the locks of SQLite. On other systems it does, so there the gate alone must
- * suffice. We use SQLite's descriptor: closing a descriptor of our own would drop SQLite's locks.
+ * On Linux flock() does not conflict with SQLite's locks. On other systems it does, so there the gate alone must
+ * suffice. We use SQLite's descriptor, because closing a descriptor of our own would drop SQLite's locks.
  */
 int sq_files_lock(struct sq *s, int64_t timeout_ms)
 {
@@ -341,7 +341,7 @@ int sq_files_notice(struct sq *s, enum sq_files what)
 	return sq_files_fail(s, what);
 }
 
-/* sq_files_look() before a write. It removes an index of other frames, so that every process gets a new one. */
+/* sq_files_check() before a write. Removes an index that does not belong to the WAL, so that every process gets a new one. */
 static enum sq_files check_before_write(struct sq *s)
 {
 	const struct main_file *m = main_of(s);
@@ -353,7 +353,7 @@ static enum sq_files check_before_write(struct sq *s)
 	return SQ_INDEX_GONE;
 }
 
-/* An error that SQLite meets in replaced files does not mean that the disk fails. */
+/* If the files were replaced, an error from SQLite does not mean that the disk is failing. */
 int sq_files_blame(struct sq *s, int rc)
 {
 	char applied = s->base.env.err->applied;
@@ -368,8 +368,8 @@ int sq_files_blame(struct sq *s, int rc)
 	return rc;
 }
 
-/* SQLite can rebuild a lost index from the WAL, which has every commit. To reconnect gives up the lock of the database:
- * while we wait for it again, others may write, and the new index may vanish, too. So we look again. */
+/* SQLite can rebuild a lost index from the WAL, which has every commit. Reconnecting gives up the database's lock. While
+ * we wait for it again, other processes may write, and the new index may vanish, too. So we check again. */
 int sq_files_settle(struct sq *s, int64_t left_ms)
 {
 	int64_t deadline = os_boot_ms() + left_ms;

@@ -54,7 +54,7 @@ static int read_last(struct store *base, uint64_t *out)
 }
 
 /* The next holder learns from this number whether the calls of this batch were committed. Each queue has its own
- * number: a holder that serves another queue settles none of our calls, so it must not overwrite ours. */
+ * number, because a holder that serves another queue does not settle our calls and must not overwrite our number. */
 static int write_last(struct store *base, uint64_t id)
 {
 	struct sq *s = sq_of(base);
@@ -96,6 +96,10 @@ void sq_group_open(struct sq *s)
 				   .queue = &s->q,
 				   .place = s->path };
 }
+
+/* --- gate ------------------------------------------------------------------------------------- */
+
+/* The gate in front of every change: only the process that holds the gate file at its path writes. */
 
 #define YIELD_MS 20  /* longest pause for the woken process to take the gate */
 #define HURRY_MS 200 /* no more pauses for this time after a pause was useless */
@@ -148,8 +152,8 @@ int sq_enter(struct sq *s, int64_t timeout_ms)
 	return rc == 0 || rc == -ETIMEDOUT ? rc : fail_gate(s, rc);
 }
 
-/* Waiting processes need a moment to wake up; without a pause we would take the gate again before them. false: none of
- * them came. */
+/* Waiting processes need a moment to wake up. Without a pause we would take the gate again before them. false: none of
+ * them took the gate. */
 static bool sq_gate_yield(struct sq *s)
 {
 	bool owes = s->owes;
@@ -195,7 +199,7 @@ bool sq_gate_right(const struct sq *s)
 }
 
 /* Later processes lock the file at the gate's path. If our gate file was removed while we waited for it, our lock
- * excludes no one, so we lock the new file instead. After a failure we hold no gate. */
+ * excludes no process, so we lock the new file instead. After a failure we hold no gate. */
 static int go_to_gate(struct sq *s, int64_t deadline)
 {
 	int rc = 0;

@@ -97,7 +97,7 @@ static bool sq_header_sane(const unsigned char *h, uint32_t page_size)
 	       h[22] == 32 && h[23] == 32 && h[18] >= 1 && h[18] <= 2 && h[19] >= 1 && h[19] <= 2;
 }
 
-/* An interrupted layout leaves one page, without a table and without an application id. */
+/* An interrupted layout leaves a single page without a table and without an application id. */
 static bool sq_header_blank(const unsigned char *h)
 {
 	return sq_header_be32(h + 28) <= 1 && sq_header_be32(h + 68) == 0 &&
@@ -149,7 +149,7 @@ int sq_header_clear(struct sq *s)
 	return store_fail(&s->base.env, STORE_IO, NULL, "%s cannot be truncated", s->path);
 }
 
-/* The first call uses the size from the time of the open, which costs no system call. Later calls ask again. */
+/* The first call uses the size that the open recorded, which costs no system call. Later calls ask the system. */
 static bool find_size(struct sq *s, sqlite3_file *file, sqlite3_int64 *size)
 {
 	*size = sq_main_first_size(s);
@@ -185,7 +185,7 @@ static int read_once(struct sq *s, struct sq_header *out)
 	return sq_header_validate(s, h, size, out);
 }
 
-/* A checkpoint may write to the file while we read it, so we read a file that seems damaged several times. */
+/* A checkpoint may be writing to the file while we read it, so we read a file that seems damaged several times. */
 int sq_header_read(struct sq *s, struct sq_header *out)
 {
 	int rc = read_once(s, out);

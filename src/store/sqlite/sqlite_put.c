@@ -25,8 +25,8 @@ static const char *const names[] = {
 		    "acquired=?,expires",
 };
 
-/* The first sort key of the index of lanes: eligible_at if a time decides, else 0. In LANE_WAITING a time that has
- * come does not decide any more. */
+/* The first sort key of the index record_lane: eligible_at if a time decides, else 0. In LANE_WAITING a time that has
+ * passed no longer decides. */
 static int64_t sq_put_wake(const struct sq *s, const struct index *ix)
 {
 	if (lane_waits(ix->lane))
@@ -64,7 +64,7 @@ static unsigned changed_columns(const struct sq *s, const struct sq_seen *old,
 	return set;
 }
 
-/* The text lives in the arena: if SQLite made its own copy and ran out of memory, no one would notice. */
+/* The text lives in the arena, because a copy by SQLite could fail for lack of memory without an error. */
 static void bind_list(sqlite3_stmt *st, int i, struct strs list, struct arena *a)
 {
 	struct buf b = BUF_MAX(LIST_MAX);

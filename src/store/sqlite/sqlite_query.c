@@ -50,7 +50,8 @@ void sq_read_end(struct sq *s)
 	if (--s->depth > 0 || s->changing || sqlite3_get_autocommit(s->db))
 		return;
 	if (sq_run(s, "COMMIT") < 0)
-		sq_disconnect(s); /* out of memory: this ends the transaction without any */
+		sq_disconnect(
+			s); /* out of memory: disconnecting ends the transaction and needs no memory */
 }
 
 /* --- sources ------------------------------------------------------------------------------------ */
@@ -139,7 +140,7 @@ static int add_statuses(struct scan *c)
 	return rc;
 }
 
-/* A task that waits for others has a wake-up time only while that is yet to come, or has just come. */
+/* A task that waits for others has a wake-up time only while that time is in the future, or has just passed. */
 static int add_timed(struct scan *c, int lane, const char *where)
 {
 	sqlite3_stmt *st;
@@ -195,8 +196,8 @@ static int add_later(struct scan *c)
 	return rc;
 }
 
-/* Only tasks that wait for others come in order from the index; those with a time are sorted. LANE_NONE has no index
- * of its own: a lock without an end is among those that are held. */
+/* The index returns only tasks that wait for others in order; SQLite sorts the tasks with a time. LANE_NONE has no index
+ * of its own, so the index of held records finds locks without an end. */
 static int add_waiting(struct scan *c)
 {
 	sqlite3_stmt *st;
@@ -225,7 +226,7 @@ static int add_others(struct scan *c)
 	return source_add(c, "record", "q=?1 AND status IS NULL", &st);
 }
 
-/* A condition that only few records meet: SQLite sorts these. */
+/* A condition that only a few records meet, so SQLite can sort them. */
 struct narrow {
 	const char *from, *where[3]; /* by enum pick */
 	struct str value;

@@ -175,8 +175,7 @@ static struct strs own_list(struct strs list, struct arena *a)
 	return out;
 }
 
-/* In a batch, many calls may ask for one task: its body is read once, and in the arena of the change its bytes are
- * shared. */
+/* In a batch, many calls may ask for one task. Its body is read once, and they share the bytes in the change's arena. */
 int sq_row_again(struct sq *s, struct sq_seen *seen, struct record *out, struct arena *a)
 {
 	struct record *rec = seen->rec;
@@ -197,6 +196,10 @@ void sq_row_forget(struct sq *s, struct str key)
 		if (s->seen[i].rec && str_eq(s->seen[i].rec->key, key))
 			s->seen[i].rec = NULL;
 }
+
+/* --- log -------------------------------------------------------------------------------------- */
+
+/* Reads the event log. Both steps of a read, finding the start and sending the entries, see one snapshot. */
 
 #define SQ_ENTRY                                                               \
 	SQ_UP_TO(kind, 1048576)                                                \
@@ -249,8 +252,8 @@ static int take_query(struct sq *s, const char *sql, const struct entry_query *q
 	return 0;
 }
 
-/* From the end of the log backwards: the cost depends on the number of entries and on the time that are asked for, not
- * on the size of the log. Moves *after to the entry before the answer. */
+/* Reads the log backwards from its end, so the cost depends on the number of entries and the time in the query, not on
+ * the log's size. Moves *after to the entry before the answer. */
 static int find_start(struct sq *s, const struct entry_query *q, void *ctx, int64_t *after)
 {
 	bool decides = q->last && q->counts;

@@ -20,7 +20,7 @@
 	"rtrim(substr('" names "'," column "*" width "-" before "," width "))"
 
 /*
- * The schema is small, since every process parses it at its start. A claim touches one page each of record,
+ * The schema is small, because every process parses it at its start. A claim touches one page each of record,
  * record_lane (twice), record_held, record_status, tally, event, event_key.
  *
  * `lane` and `status` are NULL instead of 0, and holder, token and parent NULL instead of '': this keeps rows out
@@ -183,7 +183,7 @@ static int count_pages(void *ctx, sqlite3 *db, const char *name, int pages)
 }
 
 /* The file may be hostile: https://sqlite.org/security.html. Only a schema can make SQLite run code from the file,
- * and sqlite/shape.c compares the schema before the store uses it. */
+ * and sqlite/sqlite_check.c compares the schema before the store uses it. */
 static void sq_schema_distrust(sqlite3 *db)
 {
 	static const int off[] = { SQLITE_DBCONFIG_ENABLE_TRIGGER, SQLITE_DBCONFIG_ENABLE_VIEW,
@@ -251,8 +251,8 @@ static int run_schema(struct sq *s)
 	return rc < 0 ? rc : sq_exec(s, sql);
 }
 
-/* Another process may have done this while we waited, and the header on disk may be older than the WAL. So this reads
- * the version again. */
+/* Another process may have laid out the file while we waited, and the header on disk may be older than the WAL. So this
+ * reads the version again. */
 static int make_schema(struct sq *s)
 {
 	int64_t version = 0, tables = 0;
@@ -406,10 +406,10 @@ int sq_queues(struct store *base, name_fn *fn, void *ctx)
 }
 
 /*
- * The number of a queue is never reused: a handle that is still open must not end up in another queue. So the row of
- * the queue stays, without a name. The default queue keeps its name, since every handle assumes that it exists. The
- * last entry of the log stays, too, without a queue: the next entry gets a greater number, and after a boot the clock
- * does not go back behind it.
+ * A queue's number is never reused, because a handle that is still open must not end up in another queue. So the queue's
+ * row stays, without a name. The default queue keeps its name, because every handle assumes that it exists. The log's last
+ * entry also stays, without a queue, so that the next entry gets a greater number, and the clock does not go back before
+ * that entry after a boot.
  */
 static int empty_queue(struct sq *s)
 {
@@ -450,7 +450,7 @@ int sq_discard(struct store *base)
 	return rc < 0 ? rc : sq_under_gate(sq_of(base), discard_under_gate);
 }
 
-/* The file may have been replaced after look() and before SQLite opened it. */
+/* The file may have been replaced after sq_schema_read() and before SQLite opened it. */
 static int same_file(struct sq *s)
 {
 	const struct stat *st = sq_main_stat(s);

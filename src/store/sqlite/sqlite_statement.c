@@ -123,7 +123,7 @@ static int fail_device(struct sq *s, int err, const char *text)
 			  err ? strerror(err) : "");
 }
 
-/* sqlite3_system_errno() is often 0, since SQLite reads errno too late; each file keeps its own last errno. */
+/* sqlite3_system_errno() is often 0, because SQLite reads errno too late; each file keeps its own last errno. */
 static int device_errno(struct sq *s)
 {
 	static const int which[] = { SQLITE_FCNTL_JOURNAL_POINTER /* the WAL */,
@@ -140,7 +140,7 @@ static int device_errno(struct sq *s)
 	return err;
 }
 
-/* sqlite/vfs.c fails the access check for a journal that exists. */
+/* sqlite/sqlite_vfs.c fails the access check for a journal that exists. */
 static int fail_journal(struct sq *s)
 {
 	return store_fail(
@@ -182,7 +182,7 @@ static bool fail_beside(struct sq *s)
 	return bad;
 }
 
-/* The version of the schema that a newer pawl has made while we had the database open; 0: it is ours. */
+/* The schema version, if a newer pawl changed the schema while we had the database open; 0: the schema is ours. */
 static int64_t newer_version(struct sq *s)
 {
 	sqlite3_stmt *st = NULL;

@@ -31,7 +31,7 @@ static void sq_close(struct store *base)
 	free(s);
 }
 
-/* Absolute, since the gate is opened later, perhaps in another folder, and SQLite treats "file:…" as a URI. */
+/* Absolute, because the gate is opened later, perhaps from another folder, and SQLite treats "file:…" as a URI. */
 static char *file_name(struct str path)
 {
 	char *cwd = path.p[0] == '/' ? NULL : getcwd(NULL, 0);
@@ -119,7 +119,7 @@ static int sq_store_get(struct store *base, struct str key, struct record *out, 
 	return rc;
 }
 
-/* A connection often makes one read before its first change. So the first get() shares one transaction with the check
+/* A connection often makes one read before its first change. So the first sq_store_get() shares one transaction with the check
  * of the schema. */
 static int sq_get(struct store *base, struct str key, struct record *out, struct arena *a)
 {
@@ -190,6 +190,11 @@ const struct store_ops store_sqlite = {
 	.counts = sq_counts,
 };
 
+/* --- clock ------------------------------------------------------------------------------------ */
+
+/* The store's clock: localclock, with its anchor in the database. A change saves a new anchor in its own transaction, so
+ * that all processes continue from the same time. */
+
 static int read_anchor(struct sq *s, struct anchor *out)
 {
 	sqlite3_stmt *st;
@@ -237,7 +242,7 @@ static int settle_anchor(struct sq *s, bool *unsaved)
 		return 0;
 	}
 	if (localclock_fits(&s->clock, &s->anchor))
-		return 0; /* a read or a refused change of this handle made it: time must continue from it */
+		return 0; /* this handle made it in a read or a refused change: time must continue from it */
 	rc = sq_int(s, "SELECT at FROM event ORDER BY seq DESC LIMIT 1", &floor);
 	s->anchor = stored;
 	localclock_renew(&s->clock, &s->anchor, floor);
@@ -257,7 +262,7 @@ int sq_clock_save(struct sq *s)
 	return sq_finish(s, st);
 }
 
-/* *out: no record in any queue is held or waits for a time. */
+/* *out: no record in any queue is held or is waiting for a time. */
 static int sq_clock_idle(struct sq *s, bool *out)
 {
 	int64_t n = 0;

@@ -9,9 +9,9 @@
 
 /*
  * A change begins with a checkpoint when the WAL has this many pages. The checkpoint comes before the change,
- * since only then does the WAL restart from its beginning. A process that runs alone reads the WAL to rebuild its
+ * because only then does the WAL restart from its beginning. A process that runs alone reads the WAL to rebuild its
  * index, and cannot see that another process made a checkpoint. The read takes time, so processes with few commits
- * keep the WAL short; a process that stays pays the read only once. The gate passes the length of the WAL from one
+ * keep the WAL short; a process that stays pays for the read only once. The gate passes the WAL's length from one
  * holder to the next. Measured: a process that makes one claim (8 pages) takes, with a limit of 32, 64, 128, 256,
  * 512 pages, 2169, 2095, 2114, 2201, 2433 us on average. On slower disks larger limits are better.
  */
@@ -19,9 +19,7 @@
 #define WAL_LONG 1000
 #define STAYS 8 /* a process with this many commits is expected to stay */
 
-/* --- the transaction ---------------------------------------------------------------------------- */
-
-/* The process that begins a WAL syncs it even with durability = normal: see sqlite/vfs.c. */
+/* The process that begins a WAL syncs it even with durability = normal: see sqlite/sqlite_vfs.c. */
 static int set_durability(struct sq *s)
 {
 	bool sync = !s->base.env.opt.relaxed || !sq_wal_begun(s->path);
@@ -116,7 +114,7 @@ static bool may_have_happened(int rc, int code)
  * A process may have created the WAL that we found and died before it synced the folder. A loss of power would then
  * remove the WAL with all its commits, and with the pages that an interrupted checkpoint needs. So we sync the folder
  * even with durability = normal, unless the gate's note names this WAL. The note is cleared before a WAL is made,
- * since the new WAL may get the inode of the old one.
+ * because the new WAL may get the old one's inode.
  */
 static int settle_folder(struct sq *s)
 {
@@ -143,8 +141,8 @@ int sq_make_durable(struct sq *s)
 	return rc < 0 ? rc : sq_wal_sync(s);
 }
 
-/* A process that opened another -shm or -wal at our paths before the commit does not see it and may overwrite it. So
- * we must not report such a commit as durable. */
+/* A process that opened another -shm or -wal at our paths before our commit does not see the commit and may overwrite
+ * it. So we must not report the commit as durable. */
 static int stands_after(struct sq *s)
 {
 	int rc = sq_files_notice(s, sq_files_check(s));

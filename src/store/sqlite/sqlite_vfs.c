@@ -60,8 +60,9 @@ static int open_watched(const char *path, int flags, int mode)
 	return fd;
 }
 
-/* SQLite calls fstat() right after each open, so we need no call of our own. A database may get a descriptor that SQLite
- * could not close with an earlier handle, because that drops the locks of the process: then there is no open. */
+/* SQLite calls fstat() right after each open, so we need no call of our own. SQLite cannot close a descriptor while
+ * another handle has locks on the file, because closing drops the process's locks. It reuses such a descriptor for a
+ * later handle, and then there is no open. */
 static int fstat_watched(int fd, struct stat *st)
 {
 	int rc = plain_fstat(fd, st);
@@ -225,6 +226,23 @@ const char *sq_vfs(void)
 	return ours.zName;
 }
 
+/* --- wal -------------------------------------------------------------------------------------- */
+
+/*
+ * The WAL's identity, and its writes, gathered into one. SQLite writes a commit in two pieces for each page, each
+ * with its own system call. We gather the pieces and write them together, which also makes the sync cheaper.
+ *
+ * Invariants:
+ *
+ *  1. We gather only while COMMIT runs (sq_wal_gather, sq_wal_rest). If SQLite's cache overflows earlier, its
+ *     writes go straight to the file. So a transaction that is rolled back leaves nothing in the buffer.
+ *  2. All bytes are in the file before SQLite learns that the last frame of the commit is written. So no reader
+ *     looks for a frame that is not in the file yet.
+ *  3. We expect a frame's header, its page, the next header and so on, without a gap. Before any other write, and
+ *     before a read, we write the gathered bytes, and we gather no more in this commit.
+ *  4. If a write fails, its bytes are dropped.
+ */
+
 #define ROOM (64 * 1024) /* SQLite's own VFS writes at most 128 KiB at a time */
 #define FRAME_HEADER 24
 #define WAL_SALTS_AT 16 /* in the header of the file */
@@ -265,7 +283,7 @@ static int end_gathering(sqlite3_file *f)
 	return sq_wal_flush(f);
 }
 
-/* The header of a frame holds the size of the database in pages if the frame ends a commit, else 0. */
+/* A frame's header holds the database size in pages if the frame ends a commit, else 0. */
 static bool ends_commit(const unsigned char *header)
 {
 	return header[4] || header[5] || header[6] || header[7];
@@ -440,7 +458,7 @@ void sq_wal_gather(struct sq *s)
 	w->n = 0;
 }
 
-/* A commit that failed may have left bytes. They belong to nothing. */
+/* Drops the bytes that a failed commit may have left. */
 void sq_wal_rest(struct sq *s)
 {
 	struct wal_file *w = wal_of(s);
