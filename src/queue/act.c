@@ -28,7 +28,7 @@ void act_begin(struct act *w, struct edit *e)
 
 int act_refuse(struct act *w, enum result code, struct str message, struct str hint)
 {
-	/* it may have names and reasons from a store that others write to */
+	/* the texts may come from a store that other programs write to */
 	answer_fail(w->ans, code, text_line(w->call.arena, message),
 		    text_line(w->call.arena, hint));
 	return REFUSED;
@@ -133,7 +133,7 @@ static struct str act_packed(struct act *w, const struct task *t, unsigned part)
 	return out;
 }
 
-/* Packs the texts again only if they changed. */
+/* Packs the texts only if they changed: they may be long. */
 static void put_body(struct act *w, const struct loaded *l, struct record *rec)
 {
 	if (l->rec && task_same(&l->task, &l->old, BODY)) {
@@ -150,7 +150,7 @@ const char *act_fault(struct act *w, const struct loaded *l)
 	return task_change_fault(&l->task, &l->old, l->key, w->call.arena);
 }
 
-/* pawl must not write a record that it would reject itself: no later call could change that record. */
+/* pawl must not write a record that it would reject, because no later call could change it. */
 static int refuse_unusable(struct act *w, const struct loaded *l, const char *fault)
 {
 	struct str id = bad_name(l->key, w->call.arena);

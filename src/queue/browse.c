@@ -9,10 +9,10 @@
 #include "queue/queue_private.h"
 
 #define RANKED_MAX \
-	10000 /* tasks of one status that are put in order; of more, the oldest come first */
-#define COUNTED_MAX 5000 /* records that an overview looks at in order to count them */
-#define NAMED_MAX 3      /* of the tasks that one waits for */
-#define CHECKED_MAX 20   /* dependencies that are read in order to find those */
+	10000 /* sort at most this many tasks of one status; beyond it, the oldest come first */
+#define COUNTED_MAX 5000 /* an overview counts at most this many records */
+#define NAMED_MAX 3      /* a list names at most this many awaited tasks */
+#define CHECKED_MAX 20   /* it reads at most this many dependencies to find them */
 
 #define ENDED (STATUS_BIT(DONE) | STATUS_BIT(FAILED) | STATUS_BIT(CANCELED))
 
@@ -29,14 +29,14 @@ struct browse {
 	struct arena *arena;
 	size_t *bad;
 	enum sort sort;
-	bool filtered;      /* records are looked at one by one */
-	struct found *v;    /* of one group */
-	struct arena names; /* of v[] and `last` */
+	bool filtered;      /* a filter needs each record */
+	struct found *v;    /* the tasks of one group */
+	struct arena names; /* owns the texts of v[] and `last` */
 	size_t n, room;
-	bool full; /* as many as are shown come no later than `last` */
+	bool full; /* enough tasks were found: skip any that sorts after `last` */
 	struct found last;
 	int64_t total;
-	bool waits; /* the group is of tasks that wait */
+	bool waits; /* the group has the waiting tasks */
 };
 
 /* --- which tasks ------------------------------------------------------------------------------------ */
@@ -74,7 +74,7 @@ bool read_hides(const struct request *rq, const struct task *t, bool below)
 	       (!below || t->status == DONE || t->status == CANCELED);
 }
 
-/* The parts of the task that the filters need are there. */
+/* Does the task pass the filters? The caller has unpacked every part that they read. */
 static bool browse_passes(const struct browse *x, const struct task *t)
 {
 	const struct request *rq = x->rq;
@@ -179,7 +179,7 @@ static size_t places_left(const struct browse *x)
 	return limit > x->ans->n_tasks ? limit - x->ans->n_tasks : 0;
 }
 
-/* Puts them in order and forgets those that come too late to be shown. */
+/* Sorts the tasks and drops those beyond the limit. */
 static void browse_settle(struct browse *x)
 {
 	size_t left = places_left(x);
@@ -207,7 +207,7 @@ static void browse_keep(struct browse *x, const struct record *r, struct str tit
 	f.key = arena_str(&x->names, f.key);
 	f.title = arena_str(&x->names, f.title);
 	f.ix.id = arena_str(&x->names, f.ix.id);
-	x->v[x->n++] = f; /* its other texts are gone with the record: no order looks at them */
+	x->v[x->n++] = f; /* no sort order reads the other texts, which go with the record */
 }
 
 /* --- numbers ---------------------------------------------------------------------------------------- */
@@ -292,13 +292,13 @@ static int browse_collect(const struct record *r, void *ctx)
 		browse_keep(x, r, needs_body(x) ? t.title : STR(""));
 	}
 	arena_free(&scratch);
-	/* only now and then, so that a long list costs no more than sorting it */
+	/* settle only when many have collected: sorting after each task would be quadratic */
 	if (left < SIZE_MAX / 4 && x->n >= 2 * left + 1000)
 		browse_settle(x);
 	return 0;
 }
 
-/* Those that the store gives in the right order, and only as many as are shown. */
+/* For a scan that returns tasks in the right order and stops at the limit. */
 static int collect_first(const struct record *r, void *ctx)
 {
 	browse_keep(ctx, r, STR(""));
@@ -371,7 +371,7 @@ static int collect_all(struct browse *x, struct query *q)
 	return r;
 }
 
-/* A known number of tasks: those that are shown, and no more. */
+/* The total is known, so reads only the tasks that are shown. */
 static int collect_few(struct browse *x, struct query *q, int64_t total)
 {
 	size_t left = places_left(x);
@@ -383,7 +383,7 @@ static int collect_few(struct browse *x, struct query *q, int64_t total)
 	return left ? x->store->ops->scan(x->store, q, collect_first, x) : 0;
 }
 
-/* One status, or a part of the Ready ones. */
+/* Reads one status, or the eligible or waiting part of Ready. */
 static int read_group(struct browse *x, enum pick pick, unsigned status, const int64_t *counts)
 {
 	struct query q = base_query(x, pick, STATUS_BIT(status));
@@ -418,11 +418,11 @@ static unsigned browse_wanted(const struct request *rq)
 	return statuses ? statuses : STATUS_ALL;
 }
 
-/* Tasks that are held and tasks that need a person come first: they are few, and concern the reader most. */
+/* Held tasks and tasks that need a person come first: they are few and matter most. */
 static const struct {
 	enum status status;
 	enum pick pick;
-	unsigned view; /* asks for this part of the Ready ones */
+	unsigned view; /* the VIEW_ bit that selects this part of Ready */
 } groups[] = {
 	{ IN_PROGRESS, PICK_ALL, 0 },
 	{ REVIEW, PICK_ALL, 0 },
@@ -462,7 +462,7 @@ static int read_groups(struct browse *x)
 	return r;
 }
 
-/* --sort: one list of all that match. */
+/* --sort: one list of all matching tasks. */
 static int read_flat(struct browse *x)
 {
 	unsigned view = (unsigned)x->rq->view;

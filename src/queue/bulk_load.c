@@ -14,7 +14,7 @@ struct loading {
 	struct bulk bulk;
 	struct load *load; /* NULL: clear the queue and load nothing */
 	bool force;
-	size_t have;    /* number of loaded entries that the log has already */
+	size_t have;    /* number of entries of the load that the log already has */
 	size_t line;    /* index of the next entry of the load */
 	size_t n, done; /* tasks removed; items loaded */
 };
@@ -67,7 +67,7 @@ static int clear_task(struct loading *b, struct act *w, struct str key)
 	return 0;
 }
 
-/* Drops the answers kept for request ids: they describe the state that is replaced. */
+/* Drops the answers kept for request ids, because they describe the replaced state. */
 static int clear_requests(struct act *w)
 {
 	struct query q = { .pick = PICK_OTHERS };
@@ -97,7 +97,7 @@ static int clear_piece(struct loading *b, struct act *w, bool rest)
 
 /* --- loading ---------------------------------------------------------------------------------------- */
 
-/* An upper bound of the acquisitions since the backup. No store makes a thousand in a millisecond. */
+/* An upper bound on acquisitions since the backup: no store makes a thousand in a millisecond. */
 static int64_t fence_gap(const struct loading *b, int64_t now)
 {
 	int64_t made_at = b->load->made_at, ms;
@@ -108,7 +108,7 @@ static int64_t fence_gap(const struct loading *b, int64_t now)
 	return (ms < 1000 ? 1000 : ms) * 1000;
 }
 
-/* Ends the restored lock and raises the fence: a token from the time of the backup must be refused. */
+/* Ends the restored lock and raises the fence, because a token from before must be refused. */
 static int age_task(struct loading *b, struct act *w, struct loaded *l)
 {
 	int64_t gone;
@@ -122,8 +122,8 @@ static int age_task(struct loading *b, struct act *w, struct loaded *l)
 	return r;
 }
 
-/* A restore skips bad records, because the backup may be the only one. A migration must copy every record, so it
- * is refused. */
+/* A restore skips a bad record, because the backup may be the only one. A migration must copy
+ * every record, so a bad one refuses it. */
 static int leave_out(struct loading *b, struct act *w, struct str key, const char *fault)
 {
 	if (b->load->restore) {
@@ -188,7 +188,7 @@ static int load_record(struct loading *b, struct act *w, const struct record *re
 	    (str_starts(rec->key, STR("gone/")) || str_eq(rec->key, COUNTER_KEY)))
 		return load_number(b, w, rec);
 	if (b->load->restore && !str_starts(rec->key, STR("request/")))
-		return 0; /* it concerns the time of the backup, such as a lock of the whole queue */
+		return 0; /* the current record stays, such as a lock of the whole queue */
 	r = record_copy(w->call.arena, rec);
 	r->body_changed = true;
 	edit_put(w->e, r);
@@ -270,7 +270,7 @@ static int run_piece(struct edit *e, void *ctx)
 	GIVE(&rq, part_of, TYPED_MAINTENANCE);
 	if (p->first) {
 		start_again(b);
-		/* An empty queue has no locks. So this refuses a migration only if another process was faster. */
+		/* a migration's empty queue has a lock only if another process was first */
 		r = bulk_begin(&b->bulk, &w);
 	}
 	if (!r)
@@ -282,7 +282,7 @@ static int run_piece(struct edit *e, void *ctx)
 	return r ? r : w.writes ? 0 : REFUSED;
 }
 
-/* A migration is not a call of its target: nobody counts it. */
+/* A migration is not counted: it is not a call on its target. */
 static int kind_of(const struct loading *b)
 {
 	if (!b->load)
@@ -357,11 +357,15 @@ enum result queue_load(struct queue *q, struct load *l, struct answer *ans, stru
 	return code == SUCCESS ? run_pieces(&b, clears, (l->records + l->lines) / PIECE + 1) : code;
 }
 
+/* --- bulk ------------------------------------------------------------------------------------- */
+
+/* Runs a change of any number of tasks in many pieces, in one commit: all of them or none. */
+
 int bulk_refuse(struct bulk *b, enum result code, struct str text, struct str hint)
 {
 	b->refused = true;
 	answer_fail(b->ans, code, arena_str(b->arena, text), arena_str(b->arena, hint));
-	return STORE_UNSUPPORTED; /* a fault undoes the whole change */
+	return STORE_UNSUPPORTED; /* a fault rolls back the whole change */
 }
 
 struct act bulk_act(struct bulk *b, struct edit *e, struct request *rq, struct answer *said)

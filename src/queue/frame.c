@@ -63,7 +63,7 @@ size_t frame_count(struct str rest, size_t most)
 	return n;
 }
 
-/* Adds what `one` has collected as a frame, and frees it. */
+/* Adds the contents of `one` as a frame, and frees `one`. */
 static void add_and_free(struct buf *b, struct buf *one)
 {
 	b->full |= one->full;
@@ -86,7 +86,7 @@ static void add_shape(struct buf *b, const struct shape *s, const void *from)
 		tag, SHAPE_##kind, SHAPE_ALWAYS, 0, 0, offsetof(struct type, member), 0, NULL \
 	}
 
-/* --- tokens of locks of the whole queue ------------------------------------------------------------ */
+/* --- tokens for locks of the whole queue ------------------------------------------------------ */
 
 struct pass {
 	int64_t kind; /* enum typed */
@@ -166,7 +166,7 @@ void frame_answer(struct buf *b, const struct answer *ans)
 	size_t at = b->n;
 
 	buf_add(b, "\0\0\0\0", 4);
-	answer_pack(ans, b); /* without a copy: it may be long */
+	answer_pack(ans, b); /* packs in place: a copy of a long answer is costly */
 	if (!b->full)
 		put_length(b->p + at, b->n - at - 4);
 }
@@ -347,7 +347,7 @@ int frame_parcel_open(struct str one, struct parcel *p, struct arena *a)
 	return 0;
 }
 
-/* --- records and entries of the log -------------------------------------------------------------- */
+/* --- records and log entries ------------------------------------------------------------------ */
 
 static const struct shape_member item_members[] = {
 	ROW(1, BOOL, item, line),
@@ -380,7 +380,7 @@ int frame_item_open(struct str one, struct item *it)
 
 /* --- counters -------------------------------------------------------------------------------------- */
 
-/* Calls `fn` for every number of the counters, always in the same order. */
+/* Calls `fn` for every counter. The frame has no names, so the order must never change. */
 static int each_number(struct health *h, int (*fn)(void *ctx, int64_t *n), void *ctx)
 {
 	int r = 0;

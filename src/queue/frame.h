@@ -12,7 +12,7 @@
 
 #define FRAME_TYPE "application/vnd.pawl.call"
 #define FRAMES_MAX 1000      /* requests in one call */
-#define BODY_MAX (64u << 20) /* of an answer, and of an import */
+#define BODY_MAX (64u << 20) /* of an answer or an import */
 
 void frame_add(struct buf *b, struct str one);
 /* Cuts the next frame out of *rest. false: there is none, or the bytes are damaged. */
@@ -22,10 +22,10 @@ size_t frame_count(struct str rest, size_t most);
 
 /* --- requests ------------------------------------------------------------------------------------ */
 
-/* Beside a packed request: facts that are not part of the call. */
+/* Facts that travel with a packed request but are not part of the call. */
 struct frame_extra {
-	struct str pass[TYPED_END]; /* the caller's tokens of locks of the whole queue */
-	struct str call;            /* of a change: the same in all its repetitions */
+	struct str pass[TYPED_END]; /* the caller's tokens for locks of the whole queue */
+	struct str call;            /* identifies a change: the same in all its repetitions */
 	int64_t under;              /* 1 + the index of the call that creates its parent; 0: none */
 };
 
@@ -40,13 +40,13 @@ void frame_answer(struct buf *b, const struct answer *ans);
 struct frame_facts {
 	int64_t now, locks_only, role;
 	struct str version, identity, token, agents, queue;
-	struct policy policy; /* of the server */
+	struct policy policy; /* the server's policy */
 };
 
 void frame_facts(struct buf *b, const struct frame_facts *f);
 int frame_facts_open(struct str one, struct frame_facts *f);
 
-/* The answer of queue_prospects(). */
+/* The answer of queue_forecast(). */
 void frame_forecast(struct buf *b, const struct forecast *p);
 int frame_forecast_open(struct str one, struct forecast *p);
 
@@ -63,7 +63,7 @@ struct frame_bulk {
 	int64_t n, lines, made_at, restore, force, clash, check, statuses;
 	struct str agent, run;
 	struct str pass[TYPED_END];
-	int64_t created, updated, skipped, comments, left_out, tasks; /* of the answer */
+	int64_t created, updated, skipped, comments, left_out, tasks; /* in the answer */
 };
 
 void frame_bulk(struct buf *b, const struct frame_bulk *h);

@@ -16,13 +16,13 @@ struct op_counts {
 #define NOTE_WORDS (sizeof(struct health_refusal) / sizeof(uint64_t))
 #define NOTES 2
 
-/* Several processes may write a note at the same time, and a writer may die half-way: readers ignore a note whose
- * checksum is wrong. */
+/* Several processes may write a note at the same time, and a writer may die half-way, so readers
+ * ignore a note whose checksum is wrong. */
 struct refusal_note {
 	_Atomic uint64_t sum, word[NOTE_WORDS];
 };
 
-/* Existing files have this layout: HEALTH_OPS never changes, and new fields go to the end. */
+/* Existing files have this layout, so HEALTH_OPS never changes, and new fields go to the end. */
 struct queue_counts {
 	_Atomic uint64_t failures;
 	_Atomic int64_t last_failed[16];
@@ -86,7 +86,7 @@ static uint64_t note_sum(const union note *n)
 	return h;
 }
 
-/* The holder of a foreign lock may have any length; do not cut a character. */
+/* The holder's name in a foreign lock may have any length. Never cuts inside a character. */
 static void put_text(char *to, size_t room, struct str s)
 {
 	if (s.n >= room)
@@ -110,7 +110,7 @@ static void write_note(struct refusal_note *at, const union note *n)
 	atomic_store_explicit(&at->sum, note_sum(n), memory_order_relaxed);
 }
 
-/* Notes a refusal in shared memory only: a refusal must not cost a commit. */
+/* Notes a refusal in shared memory only, because a refusal must not cost a commit. */
 static void count_refused(struct queue_counts *c, const struct act *w)
 {
 	const struct answer *ans = w->ans;
@@ -135,7 +135,7 @@ static void count_refused(struct queue_counts *c, const struct act *w)
 	write_note(&c->last_refused[at % NOTES], &n);
 }
 
-/* Any process that may write the file can have written anything into it. */
+/* Checks every field, because any process with write access may have written to the file. */
 static bool health_counters_sound(const union note *n, uint64_t sum)
 {
 	const struct health_refusal *r = &n->refusal;

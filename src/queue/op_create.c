@@ -5,7 +5,7 @@
 #include "core/rules.h"
 #include "queue/queue_private.h"
 
-#define UNUSABLE_MAX 1000 /* give up: it is not a matter of single ids */
+#define UNUSABLE_MAX 1000 /* give up: more than single ids are foreign */
 
 bool id_is_taken(int r, int *unusable)
 {
@@ -65,7 +65,7 @@ static int greatest_gone(const struct record *r, void *ctx)
 	return 0;
 }
 
-/* The counter never goes back, and never below an existing id. */
+/* The counter never goes back, and never stays below an existing id. */
 int do_id_init(struct act *w)
 {
 	struct query all = { .pick = PICK_ALL }, others = { .pick = PICK_OTHERS };
@@ -77,7 +77,7 @@ int do_id_init(struct act *w)
 		was = r = 0;
 	if (!r)
 		r = edit_scan(w->e, &all, op_create_greatest, &n);
-	if (!r && damaged) /* an id that was removed is not given again */
+	if (!r && damaged) /* do not reuse the id of a removed task */
 		r = edit_scan(w->e, &others, greatest_gone, &n);
 	if (r)
 		return r;
@@ -88,7 +88,7 @@ int do_id_init(struct act *w)
 	return 0;
 }
 
-/* The id that the caller gave exists already. */
+/* Answers a create whose id already exists. */
 static int op_create_taken(struct act *w, struct loaded *l)
 {
 	act_answer(w, l);
@@ -146,7 +146,7 @@ int do_create(struct act *w)
 				  STR("create it, then change its status: pawl status ID STATUS"));
 	if (HAS(w->call.rq, id)) {
 		r = act_load(w, id, &l);
-		if (r <= 0 || r == BAD) /* a new task in its place would have low fences */
+		if (r <= 0 || r == BAD) /* a new task in its place would repeat fences */
 			return r ? r : op_create_taken(w, l);
 		*w->ans = (struct answer){ .now = w->e->now };
 	} else {

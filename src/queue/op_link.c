@@ -9,7 +9,7 @@
 
 /* --- waiting tasks -------------------------------------------------------------------------------- */
 
-/* The keys that the task with this key waits for: its dependencies and its sub-tasks. */
+/* Lists the keys of the tasks that this task waits for: its dependencies and its sub-tasks. */
 static int waits_for(void *ctx, struct str key, struct strs *out)
 {
 	struct act *w = ctx;
@@ -93,7 +93,7 @@ int set_parent(struct act *w, struct loaded *l)
 	if (r)
 		return r;
 	l->task.parent = parent->task.id;
-	/* act_flush() counts a task that this call creates */
+	/* a task that this call is creating is counted by act_flush() */
 	if (l->was)
 		parent->dirty |= graph_sub_moved(&parent->task, 0, l->was);
 	return 0;
@@ -222,7 +222,9 @@ int do_depend(struct act *w)
 	return r;
 }
 
-/* The task that the first call took, if its agent still holds it. */
+/* --- change ----------------------------------------------------------------------------------- */
+
+/* For a repeated call: finds the task that the first call took, if its agent still holds it. */
 static int next_again(struct act *w, const struct loaded *l, struct loaded **next)
 {
 	int r = 0;
@@ -238,8 +240,8 @@ static int next_again(struct act *w, const struct loaded *l, struct loaded **nex
 	return 0;
 }
 
-/* done --claim-next: takes the next task in the same commit. An earlier call with this token may have taken a task
- * already, if its answer was lost. */
+/* done --claim-next: takes the next task in the same commit. If an earlier call with this token
+ * lost its answer, it may already have taken a task, which is then returned. */
 static int next_too(struct act *w, struct loaded *l)
 {
 	bool repeated = w->ans->repeated;
@@ -265,7 +267,7 @@ static int next_too(struct act *w, struct loaded *l)
 	return 0;
 }
 
-/* A task with a canceled dependency cannot stay Ready: it would wait for ever. */
+/* A Ready task with a canceled dependency would wait for ever, so it goes to Needs Help. */
 static void op_change_settle(struct act *w, struct loaded *l)
 {
 	if (!graph_settle(&l->task, STR(""), w->e->now, w->call.arena))
@@ -298,7 +300,8 @@ static int lone_lock(struct act *w, struct loaded **out)
 	return old_fence(w, l, &l->task.fence);
 }
 
-/* Some stores keep only locks, and some policies create a task on claim: an unknown id is not an error there. */
+/* Some stores keep only locks, and some policies create a task on claim. An unknown id is not an
+ * error there. */
 static int load_or_make(struct act *w, struct loaded **out)
 {
 	bool lone = w->call.policy->locks_only && is_about_lock(w->call.rq->op);
@@ -317,7 +320,8 @@ static int load_or_make(struct act *w, struct loaded **out)
 	return r;
 }
 
-/* The entry of an update says which fields it changed. The parent is set later, by set_parent(). */
+/* Adds the changed fields to the event of an update. set_parent() runs later, so the parent
+ * comes from the request. */
 static void name_changes(struct act *w, const struct loaded *l)
 {
 	struct call *c = &w->call;
@@ -344,10 +348,10 @@ int do_change(struct act *w)
 		return r;
 	rules_apply(w->call.rq->op, &l->task, &w->call);
 	name_changes(w, l);
-	granted = w->call.granted; /* next_too() decides again */
+	granted = w->call.granted; /* next_too() overwrites it */
 	r = act_decided(w, l);
 	if (r > 0 && !l->rec && l->dirty)
-		w->ans->task = NULL; /* the claim would have made it */
+		w->ans->task = NULL; /* the refused claim did not create it */
 	if (!r && w->call.rq->op == OP_UPDATE && HAS(w->call.rq, parent))
 		r = set_parent(w, l);
 	if (r)
@@ -355,7 +359,7 @@ int do_change(struct act *w)
 	op_change_settle(w, l);
 	r = act_flush(w);
 	if (r)
-		return r; /* the task in memory is not the one in the store */
+		return r; /* do not answer with a task that was not stored */
 	if (w->call.rq->op == OP_DONE && w->call.rq->claim_next)
 		r = next_too(w, l);
 	act_answer(w, l);

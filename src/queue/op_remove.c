@@ -32,7 +32,8 @@ static struct strs without_key(struct act *w, struct strs list, struct str key)
 	return out;
 }
 
-/* A dependent of an unfinished task may not be able to start without it: a person must decide. */
+/* A dependent may not be able to start without the removed task, unless that was Done. A person
+ * must decide, so a Ready or Backlog dependent goes to Needs Help. */
 static int cut_dependents(struct act *w, struct loaded *l, struct strs keys)
 {
 	for (size_t i = 0; i < keys.n; i++) {
@@ -167,7 +168,7 @@ static int remove_handle(struct act *w)
 	return w->call.rq->force ? bad_remove(w, key) : bad_refuse(w->ans, rec, w->call.arena);
 }
 
-/* To end another's lock needs a reason; to cut links does not. */
+/* Ending another agent's lock needs a reason for the log. Cutting links does not. */
 static int op_remove_override(struct act *w, struct loaded *l)
 {
 	if (!override_is(&l->task, &w->call))
@@ -219,6 +220,8 @@ int do_remove(struct act *w)
 	return 0;
 }
 
+/* --- archive ---------------------------------------------------------------------------------- */
+
 static void op_archive_run(struct act *w, struct loaded *l)
 {
 	rules_apply(OP_ARCHIVE, &l->task, &w->call);
@@ -269,8 +272,9 @@ static int found_entry(const struct entry *en, void *ctx)
 	return 1;
 }
 
-/* Forgets the events of ended and removed tasks before rq->since. Fences and attempts are in the records. The commit
- * has an event of its own, so the log says where it was cut, and it is never empty afterwards. */
+/* Deletes the events of ended and removed tasks before rq->since. Fences and attempts are in the
+ * records, so they stay. The commit adds an event, so the log says where it was cut and is never
+ * empty afterwards. */
 static int cut_log(struct act *w)
 {
 	struct store *s = w->e->store;
@@ -312,6 +316,8 @@ int do_archive(struct act *w)
 	return 0;
 }
 
+/* --- cleanup ---------------------------------------------------------------------------------- */
+
 bool lock_dead(const struct lock *l)
 {
 	return l->pid && proc_life(l->host, l->boot_id, l->pid, l->pid_start) == PROC_DEAD;
@@ -334,7 +340,7 @@ static bool same_lock(const struct lock *a, const struct lock *b)
 	       a->expires_at == b->expires_at;
 }
 
-/* After a conflict the change runs again. Skip a lock that was re-acquired after we judged it stale. */
+/* The change runs again after a conflict. Skips a lock that was re-acquired after the first run. */
 static bool op_cleanup_reacquired(const struct act *w, const struct task *t)
 {
 	const struct decided *j = &w->decided;

@@ -71,8 +71,9 @@ static int good_offer(const struct record *r, void *ctx)
 	return good;
 }
 
-/* Normally reads only the first record. After a bad record, which only another program can have written, it reads
- * and checks all texts. So it does for an assignee, which is not in the index of any store. */
+/* Normally reads only the first record. After a bad record, which only another program can have
+ * written, it reads and checks every record with its texts. A filter by assignee does so, too,
+ * because no store has the assignee in its index. */
 static int first_offer(struct act *w, const struct query *q, struct offering *o,
 		       struct record **out)
 {

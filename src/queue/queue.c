@@ -32,7 +32,7 @@ enum result read_fault_answer(struct store *s, int r, struct answer *ans, struct
 	return fault_answer(s->env.err, ans, a);
 }
 
-/* Copies the texts: those of the caller may not live as long as the queue. */
+/* Copies the texts, because the queue may outlive the caller's. */
 static void keep_texts(struct queue_config *c, struct arena *a)
 {
 	c->uri = arena_str(a, c->uri);
@@ -42,8 +42,8 @@ static void keep_texts(struct queue_config *c, struct arena *a)
 		c->opt.dir = arena_cstr(a, str_c(c->opt.dir));
 }
 
-/* Only with STORE_CREATE does it contact the server, which must have the queue already. The server creates and removes
- * only scratch queues for others. */
+/* Contacts the server only with STORE_CREATE. The queue must exist there already, because a
+ * server creates and removes only scratch queues for its clients. */
 static enum result open_remote(struct queue *q, enum store_mode mode, struct answer *ans,
 			       struct arena *a)
 {
@@ -203,7 +203,7 @@ bool queue_park(struct queue *q, int64_t ms)
 	return q->remote && q->far->park(q->remote, ms);
 }
 
-/* Each pause is longer than the last, so that a long wait costs few reads. */
+/* Each pause is longer than the last, so a long wait costs few reads. */
 int64_t queue_pause(struct queue *q, int64_t ms)
 {
 	struct backoff *b = &q->config.poll_pause;
@@ -214,7 +214,7 @@ int64_t queue_pause(struct queue *q, int64_t ms)
 	return backoff_next(b, 0);
 }
 
-/* Our own server keeps a stream alive, and its end counts as a change. */
+/* A pawl server loses none: it keeps the stream alive, and the stream's end counts as a change. */
 static bool loses_news(const struct queue *q)
 {
 	return !q->remote && q->store->traits & STORE_FAR;
@@ -266,6 +266,8 @@ enum result queue_discard(struct queue *q, struct answer *ans, struct arena *a)
 	return SUCCESS;
 }
 
+/* --- remote ----------------------------------------------------------------------------------- */
+
 bool remote_is(struct str uri)
 {
 	return str_starts(uri, STR("http://")) || str_starts(uri, STR("https://")) ||
@@ -305,12 +307,25 @@ enum result queue_facts(struct queue *q, struct frame_facts *out, struct answer 
 	return q->far->facts(q->remote, out, ans, a);
 }
 
+/* --- rules ------------------------------------------------------------------------------------ */
+
+/* The policy that stores call. A store must not call core itself. */
+
 const struct store_rules queue_rules = {
 	.index = order_index,
 	.sub_moved = graph_sub_moved,
 	.dep_moved = graph_dep_moved,
 	.lock_gone = lease_clear,
 };
+
+/* --- identity --------------------------------------------------------------------------------- */
+
+/*
+ * The queue's id is a random id in its own record. It identifies the queue wherever it is stored.
+ * The first acquisition by a client proposes an id and writes it in its own commit. After that the
+ * id never changes. `migrate` copies it with all other records. `restore` keeps the id of the queue
+ * that it fills.
+ */
 
 bool queue_identity(struct queue *q, struct str *id, struct arena *a)
 {

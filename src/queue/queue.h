@@ -36,7 +36,7 @@ struct queue_config {
 	enum result (*bearer)(void *ctx, struct str origin, struct str *token, bool *insecure,
 			      struct answer *ans, struct arena *a);
 	void *bearer_ctx;
-	const char *ca_file;       /* NULL: those of the system */
+	const char *ca_file;       /* NULL: the system's certificates */
 	const char *state_dir;     /* the user's state folder, for TLS sessions; NULL: keep none */
 	struct backoff poll_pause; /* pauses between reads, if the store cannot wake us */
 	/* Of a queue behind a server: if the network repeated a change, the server calls it repeated, whether this call has
@@ -55,7 +55,7 @@ enum result queue_open(struct queue **out, const struct queue_config *config, en
 void queue_close(struct queue *q);
 /* Sets the timeout of later changes. */
 void queue_patience(struct queue *q, int64_t timeout_ms);
-/* For a queue that changes its owner: from now on config.pass gets this. */
+/* For a queue that changes its owner: later calls of config.pass get this ctx. */
 void queue_pass_ctx(struct queue *q, void *ctx);
 
 /* Does the store keep only locks (STORE_LOCKS_ONLY)? */
@@ -76,8 +76,8 @@ void queue_call_many(struct queue *q, const struct request *rqs, struct answer *
  * parent. */
 size_t queue_call_all(struct queue *q, const struct request *rqs, const size_t *under,
 		      struct answer *answers, size_t n, struct arena *a);
-/* Waits up to `ms` for a change; on a far store at most QUEUE_FAR_MS. false: no change was noticed, and nobody need
- * look. */
+/* Waits up to `ms` for a change; on a far store at most QUEUE_FAR_MS. false: no change was
+ * noticed, so the caller need not read again. */
 bool queue_wait(struct queue *q, int64_t ms);
 /* For event loops: a descriptor that becomes readable when something may have changed, until queue_woken(). -1: the
  * store has none now; read again after queue_pause(). Ask for it before each wait: a server may go and come back. */
@@ -85,15 +85,15 @@ int queue_wake_fd(struct queue *q);
 void queue_woken(struct queue *q);
 /* Without a descriptor: the pause until the next read, at most `ms`. Each pause is longer than the last. */
 int64_t queue_pause(struct queue *q, int64_t ms);
-/* The longest time between two reads while a caller waits. A notification of a server can get lost with its connection.
- * INT64_MAX: this store loses none. */
+/* The longest time between two reads while a caller is waiting, because a server's notification
+ * can get lost with its connection. INT64_MAX: this store loses none. */
 int64_t queue_poll_ms(struct queue *q);
 #define QUEUE_FAR_MS 2000
 #define QUEUE_POLL_MS 250
 #define QUEUE_POLL_MAX_MS 5000
 enum result queue_check(struct queue *q, check_fn *fn, void *ctx, struct answer *ans,
 			struct arena *a);
-/* Makes the repairs of this step: those of the store, then those of the records. MEND_DATA: the caller holds
+/* Makes the repairs of this step: those of the store, then those of the records. REPAIR_DATA: the caller holds
  * @maintenance. *n: the number of repaired records. */
 enum result queue_repair(struct queue *q, enum repair_step step, const struct repair_sink *sink,
 			 struct str agent, struct str run, size_t *n, struct answer *ans,
@@ -127,6 +127,18 @@ enum result role_refuse(enum role have, enum role need, struct answer *ans, stru
 /* The policy that stores call; queue_open() passes it to them. */
 extern const struct store_rules queue_rules;
 
+/* --- attempts --------------------------------------------------------------------------------- */
+
+/*
+ * attempts: when a call that found no task makes its next attempt. A waiting call holds nothing,
+ * because each attempt is a separate call. The store wakes the caller after each change. An attempt
+ * is also due when the lease or delay that the last answer named is over. It is due after
+ * ATTEMPTS_MAX_MS in any case, because a store may not notice a change from another machine.
+ *
+ * The command line waits by sleeping (cmd/wait.c). The server, the MCP server and `pawl run` do
+ * other work while a call is waiting. All of them take the times from here.
+ */
+
 #define ATTEMPTS_MAX_MS 30000
 
 /* Both times are by os_boot_ms(). */
@@ -142,6 +154,10 @@ void attempts_after(struct attempts *t, int64_t wait_ms);
 bool attempts_over(const struct attempts *t);
 /* The time until the next attempt. */
 int64_t attempts_left(const struct attempts *t);
+
+/* --- forecast --------------------------------------------------------------------------------- */
+
+/* forecast: the tasks that a loop can still expect from a queue without an eligible task for it. */
 
 struct forecast {
 	int64_t coming; /* open tasks that can become eligible for the caller */

@@ -58,7 +58,8 @@ static int queue_call_refused(struct act *w, int r)
 	return r == BAD ? REFUSED : r;
 }
 
-/* A refusal can have changes, which are committed: a claim moves a task that was abandoned too often to Needs Help. */
+/* A refused call may still commit changes. For example, a claim moves a task that was abandoned
+ * too often to Needs Help. */
 static int act_change(struct act *w)
 {
 	int r = repeat_find(w);
@@ -197,7 +198,7 @@ static size_t keep_barred(struct change *changes, struct act *acts, size_t n)
 	return kept;
 }
 
-/* Does the caller hold the lock that refused the act? Then sets w->pass, once. */
+/* Does the caller hold the lock that refused the act? If so, sets w->pass, once. */
 static bool has_pass(struct queue *q, struct act *w)
 {
 	int64_t kind = w->ans->barred;
@@ -223,8 +224,8 @@ static bool any_pass(struct queue *q, struct act *acts, size_t n)
 	return any;
 }
 
-/* The time until the lock expires; 0: it is gone. A read does not take the gate. This matters because every commit
- * of the lock's holder wakes us. */
+/* Returns the time until the lock expires; 0: it is gone. It only reads, so it does not take the
+ * gate. This matters because every commit by the lock's holder wakes us. */
 static int64_t held_for(struct queue *q, const struct act *w)
 {
 	struct arena a = { 0 };
@@ -277,8 +278,8 @@ bool guard_wait(struct queue *q, struct act *w, int64_t *deadline)
 	return false;
 }
 
-/* A waiting call holds nothing: the refusal has ended its transaction. It opens the wake descriptor before it looks
- * at the lock, so it cannot miss a change in between. */
+/* A waiting call holds nothing, because the refusal ended its transaction. It opens the wake
+ * descriptor before it reads the lock, so it cannot miss a change in between. */
 static void write_in_turn(struct queue *q, struct change *changes, struct act *acts, size_t n)
 {
 	int64_t timeout = q->store->env.opt.timeout_ms, deadline = 0, asked = os_monotonic_ns();
@@ -332,12 +333,12 @@ void queue_call_many(struct queue *q, const struct request *rqs, struct answer *
 	write_in_turn(q, changes, acts, writes);
 }
 
-/* An act of queue_call_all(): its refusal cancels all of them. */
+/* An act of queue_call_all(). If it is refused, all of them are rolled back. */
 struct strict_act {
 	struct act act;
 	bool *refused;
-	struct request own;          /* the request, with a parent that has its id only now */
-	const struct answer *parent; /* creates the parent; NULL: the request has it already */
+	struct request own;          /* the request, with the parent's id, known only now */
+	const struct answer *parent; /* of the call that creates the parent; NULL: none */
 };
 
 static int strict_run(struct edit *e, void *ctx)
@@ -366,7 +367,7 @@ static size_t first_refused(const struct answer *answers, size_t n)
 	return i;
 }
 
-/* All acts meet the same locks, so they share the pass. Otherwise each would cost a separate attempt. */
+/* All acts meet the same locks, so they share the pass. Otherwise each would cost an attempt. */
 static bool wait_together(struct queue *q, struct strict_act *acts, size_t n, size_t bad,
 			  int64_t *deadline)
 {
@@ -424,6 +425,8 @@ void queue_call(struct queue *q, const struct request *rq, struct answer *ans, s
 	queue_call_many(q, rq, ans, 1, a);
 }
 
+/* --- attempts --------------------------------------------------------------------------------- */
+
 void attempts_begin(struct attempts *t, int64_t ms)
 {
 	int64_t now = os_boot_ms();
@@ -452,6 +455,13 @@ int64_t attempts_left(const struct attempts *t)
 	return left > 0 ? left : 0;
 }
 
+/* --- relay ------------------------------------------------------------------------------------ */
+
+/*
+ * Packs a call so that another process can run it for us. Tokens do not leave this process, only
+ * their hashes. This process puts the token back into the answer.
+ */
+
 /* Tags that no argument of a request uses: request_unpack() skips them. */
 #define ROW(tag, kind, when, member, ...)                                                \
 	{                                                                                \
@@ -479,8 +489,8 @@ static void relay_pack(const struct change *c, struct buf *out)
 	const struct act *w = c->ctx;
 	struct request rq;
 
-	/* The owner must run it if it is not a call, if its role must be checked, or if its answer has a brief, which
-	 * seldom fits into a slot. */
+	/* The owner must run a change that is not a call, that needs a role check, or whose answer
+	 * has a brief, which seldom fits into a slot. */
 	if (c->fn != act_run || w->call.rq->role || w->call.rq->view & VIEW_BRIEF) {
 		out->full = true;
 		return;
@@ -505,7 +515,7 @@ static bool relay_hashes(const struct act *w)
 	return is_hash(w->call.proof) && is_hash(w->call.fresh);
 }
 
-/* Checks the call again: other processes may have changed the bytes. */
+/* Checks the call again, because other processes may have changed the bytes. */
 static int relay_adopt(struct str bytes, struct change *out, struct arena *a)
 {
 	struct act *w = arena_new(a, struct act);

@@ -66,8 +66,8 @@ static int refuse_emergency(struct act *w)
 	return act_refuse(w, w->call.code, w->call.message, w->call.hint);
 }
 
-/* CONFLICT if the call acquires a lock of the whole queue, as for any lock. Other calls may succeed later:
- * API_ERROR. */
+/* A call that acquires a lock of the whole queue gets CONFLICT, as for any lock. Other calls get
+ * API_ERROR, because they may succeed later. */
 static int refuse_barred(struct act *w, enum typed kind, const struct task *t)
 {
 	struct str who = typed_holder(t, w->e->now, w->call.arena);
@@ -88,7 +88,8 @@ static int refuse_barred(struct act *w, enum typed kind, const struct task *t)
 			     STRF(t->id)));
 }
 
-/* Does the caller hold the lock? An acquisition of the same lock succeeds only if it repeats the call that took it. */
+/* Does the caller hold the lock? An acquisition of the same lock passes only if it repeats the
+ * call that took it. */
 static bool queue_guard_mine(struct act *w, enum typed kind, const struct lock *l)
 {
 	bool again = typed_of(w->call.rq->id) == kind;
@@ -122,7 +123,8 @@ static int bits_get(struct act *w, int64_t *bits)
 	return r == BAD ? 0 : r;
 }
 
-/* A pause refuses acquisitions only. Policy looks at it, since a repeated acquisition is not refused. */
+/* A pause refuses only acquisitions. Policy decides, because a repeated acquisition must not be
+ * refused. */
 static int check_pause(struct act *w)
 {
 	struct loaded *l;

@@ -18,10 +18,10 @@
 	2 /* a record that cannot be used (validate_queue.c); act_run() turns it into a refusal */
 #define COUNTER_KEY STR("meta/counter")
 #define IDENTITY_KEY STR("meta/identity")
-/* When an import or a restore last added events of earlier times to the log; since then the log is not in the order of
- * its times. */
+/* The time when an import or a restore last added older events to the log. Since then the log is
+ * not in time order. */
 #define RELOGGED_KEY STR("meta/relogged")
-/* The log is kept from this time on, and before it only for open tasks (archive.c). */
+/* The log keeps events before this time only for open tasks (op_remove.c). */
 #define LOG_FROM_KEY STR("meta/log_from")
 #define LOG_KEPT_FOR (STATUS_ALL & ~STATUS_ENDED)
 
@@ -58,7 +58,7 @@ struct act {
 	struct str pass
 		[TYPED_END]; /* token hashes of the caller's own locks of the whole queue, fetched when needed */
 	struct decided decided;
-	int64_t began_ns, ended_ns; /* its turn at the store began; the commit was over */
+	int64_t began_ns, ended_ns; /* the store started running it; the commit ended */
 	bool handed;                /* another process ran it */
 	bool failed;                /* the store failed */
 	int kind; /* enum health_kind: its counter; 0: the counter of the operation */
@@ -66,7 +66,7 @@ struct act {
 	/* one run of the edit; act_begin() empties it */
 	struct edit *e;
 	struct loaded *tasks;
-	int64_t guard, guard_was; /* see guard.c: new and stored value */
+	int64_t guard, guard_was; /* see queue_guard.c: new and stored value */
 	struct strs
 		given_back; /* eligible tasks that were passed over: the caller's loop released them */
 	size_t writes;      /* number of puts, drops and events so far */
@@ -108,7 +108,7 @@ void act_drop(struct act *w, struct loaded *l);
 void act_event(struct act *w, const struct event *ev);
 /* Adds an event about the task, with the request's agent. */
 void act_log(struct act *w, struct loaded *l, const char *name, struct str text);
-/* Refuses a call on this task for which the role of the caller is not enough. */
+/* Refuses a call on this task that needs a higher role than the caller has. */
 int act_role(struct act *w, const struct loaded *l);
 int act_refuse(struct act *w, enum result code, struct str message, struct str hint);
 /* Carries out the decision in w->call: adds its events and its warning, and turns a refusal into the answer. */
@@ -159,7 +159,7 @@ bool id_is_taken(int r, int *unusable);
 void select_query(const struct request *rq, const struct policy *p, struct query *q);
 /* Does the caller want this task passed over? */
 bool select_excepts(const struct request *rq, struct str id);
-/* Says why the caller gets nothing, although these are eligible. */
+/* Warns that these eligible tasks were passed over, and why. */
 void select_passed_over(struct answer *ans, struct strs ids, struct arena *a);
 
 /* Every bit of the number in meta/guard: the emergency, each kind of lock, the pause. A damaged number counts as
@@ -197,12 +197,14 @@ void lock_check(struct lock *l); /* sets `life` */
 int guard_read(struct store *s, struct str id, struct task *out, struct arena *a);
 int guard_kind(struct store *s, enum typed kind, struct task *out, struct arena *a);
 
-/* Sets the queue's id in the answer, if the request has one: the stored id, else the one of the request. */
+/* If the request proposes a queue id, sets the answer's: the stored id, or the proposed id if
+ * none is stored. */
 int identity_find(struct act *w);
 /* Stores the id of the request if the queue had none. */
 void identity_keep(struct act *w);
 
-/* Counters (core/lock_health.h), with times of os_monotonic_ns(). Counts the acts that no lock of the whole queue refused. asked_ns: the time of the call. */
+/* Counters (core/lock_health.h), with times from os_monotonic_ns(). Counts the acts that no lock
+ * of the whole queue refused. asked_ns: the time of the call. */
 void health_count(struct store *s, const struct act *acts, size_t n, int64_t asked_ns);
 /* Counts acts whose timeout was over. */
 void health_count_failed(struct store *s, const struct act *acts, size_t n, int64_t asked_ns);
@@ -226,24 +228,26 @@ int read_expired(struct store *s, int64_t since, const struct task *only, struct
 /* A list for people (rq->view). Adds to *bad the records that were left out. */
 int read_browse(struct store *s, const struct policy *p, const struct request *rq,
 		struct answer *ans, struct arena *a, size_t *bad);
-/* How many Ready tasks are not eligible, and how many ended ones are archived, as far as that is counted quickly. */
+/* Count the Ready tasks that are not eligible, and the archived ended tasks, up to a limit that
+ * keeps the read fast. */
 int read_waiting(struct store *s, const struct policy *p, struct answer *ans);
 int read_archived(struct store *s, struct answer *ans);
-/* Does the archive hide it? below: the reader asked for the tasks of one parent. Such a list hides only Done and
- * Canceled tasks, because a Failed one still holds back its parent. */
+/* Is the task hidden because it is archived? below: the reader asked for one parent's tasks.
+ * That list hides only Done and Canceled tasks, because a Failed task still holds back its
+ * parent. */
 bool read_hides(const struct request *rq, const struct task *t, bool below);
 /* Some of the open tasks that `t` waits for. */
 int read_awaited(struct store *s, const struct task *t, struct standing *out, struct arena *a);
-/* The tasks that ans->task has to do with; its attempts come from read_attempt(). */
+/* Reads the tasks linked to ans->task. Its attempts come from read_attempt(). */
 int read_related(struct store *s, struct answer *ans, struct arena *a);
 /* One event of the task, in the order of the log. */
 void read_attempt(struct related *r, const struct event *ev, struct arena *a);
 /* Sets ans->came_back, if the task was handed back. */
 void read_came_back(struct store *s, const struct task *t, struct answer *ans, struct arena *a);
-/* The same, and adds the last comments on the task: for the agent that continues it. */
+/* As read_came_back(), and adds the last comments, for the agent that continues the task. */
 void read_past(struct store *s, const struct task *t, struct answer *ans, struct arena *a);
-/* For VIEW_BRIEF: adds to the answer what a new holder reads besides the task. e: the edit that grants the lock; NULL:
- * a read. */
+/* For VIEW_BRIEF: adds the brief that a new holder reads besides the task. e: the edit that
+ * grants the lock; NULL: a read. */
 int read_brief(struct store *s, struct edit *e, const struct request *rq, struct answer *ans,
 	       struct arena *a);
 struct query brief_held_query(const struct request *rq);
@@ -253,9 +257,9 @@ void brief_past(struct store *s, struct edit *e, const struct task *t, struct an
 /* The tasks below rq->id, or all open ones, each once. */
 int read_tree(struct store *s, const struct request *rq, struct answer *ans, struct arena *a,
 	      size_t *bad);
-/* Is the text in one of the task's, in any case of its letters? */
+/* Does one of the task's texts contain this text, ignoring case? */
 bool task_has_text(const struct task *t, struct str text);
-/* Texts of a page, after which it ends. */
+/* A page ends when its texts exceed this size. */
 #define PAGE_BYTES ((size_t)512 << 10)
 /* Adds the events that the request selects, and with LOG_WITH_TASKS their tasks. *bad: counts entries that cannot be
  * used. */
@@ -265,7 +269,7 @@ int log_read(struct store *s, const struct request *rq, struct answer *ans, stru
 int task_of(const struct record *r, struct task *out, struct arena *a);
 /* Decodes an entry of the log; the strings point into the entry. 0 or BAD. */
 int event_of(const struct entry *en, struct event *out);
-/* The same for a caller that needs the event after its callback: the strings are in `a`. */
+/* As event_of(), but copies the strings into `a`, so the event outlives the callback. */
 int event_keep(const struct entry *en, struct event *out, struct arena *a);
 
 /* The fault of a record of any kind; NULL: it can be used. */
@@ -285,15 +289,19 @@ struct loaded *bad_salvage(struct act *w, const struct record *rec);
 /* "3 records cannot be used and are left out: pawl doctor" */
 struct str bad_warning(size_t n, struct arena *a);
 enum result fault_answer(const struct store_error *err, struct answer *ans, struct arena *a);
-/* The same for a read that failed with `r`. If the store names no fault, a record is damaged. */
+/* As fault_answer(), for a read that failed with `r`. No named fault: a record is damaged. */
 enum result read_fault_answer(struct store *s, int r, struct answer *ans, struct arena *a);
 struct answer *not_found(struct answer *ans, struct str id, struct arena *a);
 
 /* --- imports ------------------------------------------------------------------------------------- */
 
 struct parcel;
-/* Removes the comments that the log of the task has. */
+/* Drops the comments that the task's log already has. */
 int parcel_drop_known(struct act *w, struct str key, struct parcel *p);
+
+/* --- read ------------------------------------------------------------------------------------- */
+
+/* The parts of a read that queue/queue_read.c and queue/read_next.c share. */
 
 /* A read sees only committed states and never waits. */
 struct reading {
@@ -310,14 +318,21 @@ struct reading {
 	int lane;               /* of the task that is shown */
 };
 
-/* Fills in `paused` of the answer, if the queue is. */
+/* Fills in `paused` of the answer, if the queue is paused. */
 int read_pause(struct reading *x, struct task *pause);
 int read_next(struct reading *x);
 /* Why `next` would offer the task, or would not. key: that of the task; lane: of its record. */
 int read_why(struct reading *x, const struct task *t, struct str key, int lane, struct str *why,
 	     bool *eligible, struct arena *a);
-/* allowed.c: adds to the answer what the caller may do with its tasks. */
+/* related.c: adds the operations that the caller may do on each task of the answer. */
 int read_allowed(struct reading *x);
+
+/* --- counts ----------------------------------------------------------------------------------- */
+
+/*
+ * Compares the counts that tasks store with a recount of the whole queue, and finds links to tasks
+ * that do not exist.
+ */
 
 #define RECORD_COUNTS 3
 
@@ -333,11 +348,17 @@ struct record_counts_fault {
 	struct str text; /* "open_depends is 3 and should be 1" */
 };
 
-/* Compares a task with the census. false: there is no fault. */
+/* Compares a task with the recount. false: there is no fault. */
 bool record_counts_compare(const struct recount *c, const struct record *r,
 			   struct record_counts_fault *out, struct arena *a);
 /* Writes the right counts into the task. */
 void record_counts_correct(struct task *t, const struct record_counts_fault *f);
+
+/* --- dump ------------------------------------------------------------------------------------- */
+
+/*
+ * dump: declarations that the dump of a whole queue (dump.c) and its load (bulk_load.c) share.
+ */
 
 /* The log of the queue against the entries of a load, from the first on. */
 struct dump_log {
@@ -355,6 +376,13 @@ static inline bool is_task(struct str key)
 	return str_starts(key, STR("task/"));
 }
 
+/* --- repair ----------------------------------------------------------------------------------- */
+
+/*
+ * Decides which repair a record needs. doctor lists the repairs and `doctor --fix` makes them, so
+ * both ask here.
+ */
+
 enum repair {
 	REPAIR_NONE,
 	REPAIR_LEAVE,  /* another program's data: a person must decide */
@@ -368,7 +396,7 @@ enum repair {
 struct judgment {
 	enum repair repair;
 	const char *fault; /* NULL: the record can be used and its index is right */
-	const char *does;  /* for people: what the repair does */
+	const char *does;  /* the repair, in words for people */
 	struct task task;
 	int64_t number;
 };

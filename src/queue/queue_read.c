@@ -7,7 +7,7 @@
 #include "core/validate.h"
 #include "queue/queue_private.h"
 
-#define TRIES 8 /* attempts of a read whose files other processes keep replacing */
+#define TRIES 8 /* attempts before a read gives up because other processes keep replacing files */
 
 static int add_task(struct reading *x, const struct record *r)
 {
@@ -24,7 +24,7 @@ static int add_task(struct reading *x, const struct record *r)
 	return ans->more || arena_over(x->arena) || (x->limit && ans->n_tasks >= x->limit);
 }
 
-/* Bad records count towards the limit of the store. If there were some, scan again without a limit. */
+/* The store's limit counts bad records, too. If there were any, scans again without a limit. */
 static int scan_good(struct reading *x, struct query *q, record_fn *fn)
 {
 	int r = x->store->ops->scan(x->store, q, fn, x);
@@ -35,7 +35,7 @@ static int scan_good(struct reading *x, struct query *q, record_fn *fn)
 	return x->store->ops->scan(x->store, q, fn, x);
 }
 
-/* A handle names only a record that cannot be used. */
+/* Refuses to show a bad record by its handle. A usable record has an id and no handle. */
 static int show_bad(struct reading *x, const struct record *r)
 {
 	if (record_fault(r, x->arena))
@@ -101,10 +101,10 @@ static int only_comments(const struct entry *en, void *ctx)
 	return arena_over(x->arena);
 }
 
-#define NEWEST 100 /* entries that are enough if all of them are too many */
+#define NEWEST 100 /* entries to show if all of them do not fit */
 #define NEWEST_ROOM (2u * NEWEST * TEXT_MAX)
 
-/* Comments without end must not keep anybody from reading the task. */
+/* A task must stay readable however many comments it has, so only the newest are shown. */
 static int read_newest(struct reading *x, struct entry_query *q)
 {
 	x->arena->limit = x->arena->held + NEWEST_ROOM;
@@ -185,7 +185,7 @@ static int list_task(const struct record *r, void *ctx)
 
 	if (!x->rq->text.n)
 		return add_task(x, r);
-	/* keep only matches, so that a search through a large queue needs little memory */
+	/* keep only matches, so a search through a large queue needs little memory */
 	struct arena scratch = { 0 };
 	found = !task_of(r, &t, &scratch) && task_has_text(&t, x->rq->text);
 	x->ans->total += found;
@@ -279,7 +279,7 @@ static int read_overview(struct reading *x)
 
 /* --- others -------------------------------------------------------------------------------------- */
 
-/* In a store of locks only, an id without a lock is free, even if no such task exists. */
+/* In a store that keeps only locks, an id without a lock is free, even if no task has that id. */
 static int no_lock(struct reading *x)
 {
 	*x->ans = (struct answer){ .now = x->now };
@@ -305,7 +305,7 @@ static int read_lock(struct reading *x)
 	return r;
 }
 
-/* All locks of the whole queue, also expired ones. */
+/* Reads all locks of the whole queue, including expired ones. */
 static int read_typed(struct reading *x)
 {
 	struct answer *ans = x->ans;
@@ -335,7 +335,7 @@ static int read_emergency(struct reading *x)
 	return guard_read(x->store, EMERGENCY_ID, x->ans->task, x->arena);
 }
 
-/* The id that the next `create` would use, unless another process is first. */
+/* Reads the id that the next `create` would use, unless another process uses it first. */
 static int read_id(struct reading *x)
 {
 	struct record rec;
@@ -396,7 +396,7 @@ static int read_all(void *ctx)
 
 	x->now = x->ans->now = x->store->ops->now(x->store);
 	r = queue_read_dispatch(x);
-	/* with a brief, tasks[] are others */
+	/* with a brief, tasks[] has the tasks that the caller holds */
 	if (!r && (x->rq->view & (VIEW_CAN | VIEW_BRIEF)) == VIEW_CAN && !arena_over(x->arena))
 		r = read_allowed(x);
 	return r ? r : read_brief(x->store, NULL, x->rq, x->ans, x->arena);
@@ -449,9 +449,17 @@ void queue_read(struct store *s, const struct policy *p, const struct request *r
 	read_fault_answer(s, r, ans, a);
 }
 
+/* --- wants ------------------------------------------------------------------------------------ */
+
+/*
+ * wants: the records that a request is likely to read, for a store that asks a server. A record
+ * missing here costs one more round trip, and a needless one costs some bytes. Neither changes an
+ * answer.
+ */
+
 #define QUERIES 4
 #define OFFERS \
-	3 /* `done --claim-next` has put a record or two before it takes: each may hide an offer */
+	3 /* `done --claim-next` puts up to two records before it takes; each may hide an offer */
 
 struct list {
 	struct arena *a;
@@ -492,7 +500,7 @@ static void want_records(struct list *l, const struct request *rq)
 		wants_task(l, rq->depends.v[i]);
 }
 
-/* May the task end, or open again? Then the counts of its parent and of the tasks that wait for it change. */
+/* May the request end or reopen the task? If so, the counts in its parent and dependents change. */
 static bool ends_task(const struct request *rq)
 {
 	if (rq->op == OP_STATUS)

@@ -15,9 +15,9 @@ struct log_reading {
 	struct answer *ans;
 	struct arena *arena;
 	size_t bad;
-	size_t bytes;     /* of the page */
-	int64_t from;     /* older events are shown only for open tasks */
-	struct strs open; /* their keys, sorted */
+	size_t bytes;     /* size of the page so far */
+	int64_t from;     /* show older events only for open tasks */
+	struct strs open; /* the open tasks' keys, sorted */
 };
 
 /* --- which events -------------------------------------------------------------------------------- */
@@ -30,7 +30,7 @@ static bool has_kind(struct str kinds, struct str kind)
 	return false;
 }
 
-/* Each change of a setting takes and releases @config, which tells a reader of the log nothing. */
+/* Is it a routine lock event? Every change of a setting takes and releases @config. */
 static bool is_routine(const struct event *ev)
 {
 	return typed_of(ev->task) && !str_is(ev->name, "lock_broken");
@@ -50,7 +50,7 @@ static int by_bytes(const void *a, const void *b)
 	return str_cmp(*(const struct str *)a, *(const struct str *)b);
 }
 
-/* Some stores cannot remove entries: a commit of git stays in the history. */
+/* Hides entries that were cut: some stores cannot remove them (git keeps every commit). */
 static bool is_forgotten(const struct log_reading *x, const struct entry *en)
 {
 	return en->at < x->from && !(x->open.n && bsearch(&en->key, x->open.v, x->open.n,
@@ -66,7 +66,7 @@ static bool read_log_counts(const struct entry *en, void *ctx)
 	return !is_forgotten(x, en) && !event_of(en, &ev) && is_wanted(x, &ev);
 }
 
-/* A page has one event at least. */
+/* Call it after adding the event, so a page has at least one event. */
 static bool page_is_full(struct log_reading *x, const struct entry *en)
 {
 	if (!(x->rq->log_view & LOG_PAGE))
@@ -103,9 +103,9 @@ static bool is_selective(const struct log_reading *x)
 	return x->from > rq->since || rq->holder.n || rq->type.n || rq->log_view & LOG_OF_TASKS;
 }
 
-/* --- the tasks that they are about ---------------------------------------------------------------- */
+/* --- the events' tasks ------------------------------------------------------------------------ */
 
-/* The ids in the events, sorted, some of them more than once. */
+/* Lists the task ids in the events, sorted, with duplicates. */
 static struct strs ids_of(const struct log_reading *x)
 {
 	struct strs ids = { arena_array(x->arena, struct str, x->ans->n_events), 0 };
@@ -118,7 +118,7 @@ static struct strs ids_of(const struct log_reading *x)
 	return ids;
 }
 
-/* Leaves out tasks that were removed, and records that cannot be used. */
+/* Skips a removed task and a record that cannot be used. */
 static int add_task(struct log_reading *x, struct str id)
 {
 	struct answer *ans = x->ans;
@@ -145,7 +145,7 @@ static int add_tasks(struct log_reading *x)
 
 /* --- the read ------------------------------------------------------------------------------------- */
 
-/* A time in a record of its own. 0: there is none. */
+/* Reads the time stored under a key. 0: there is none. */
 static int time_of(struct store *s, struct str key, int64_t *at, struct arena *a)
 {
 	struct record rec;
@@ -207,11 +207,19 @@ int log_read(struct store *s, const struct request *rq, struct answer *ans, stru
 	return r;
 }
 
+/* --- expiry ----------------------------------------------------------------------------------- */
+
+/*
+ * Expired leases as events, for readers that follow the log. No process writes when a lease
+ * expires. The log gets an event only when the next agent takes the task. So a reader derives the
+ * event from the lock: an expired lease stays in its record until a call takes or clears it.
+ */
+
 struct expiries {
 	struct answer *ans;
 	struct arena *arena;
 	int64_t since;
-	size_t first; /* index of the first one in ans->events */
+	size_t first; /* index of the first derived event in ans->events */
 };
 
 static void add_expired(struct expiries *x, struct str id, const struct task *t)
@@ -251,7 +259,7 @@ static bool state_of(const struct record *r, struct task *out, struct arena *a)
 	if (!r->hot.n || task_unpack(arena_str(a, r->hot), out, a))
 		return false;
 	out->id = r->ix.id;
-	out->title = STR("-"); /* every task has one */
+	out->title = STR("-"); /* task_fault() needs a title */
 	return !task_fault(out, r->key, a);
 }
 

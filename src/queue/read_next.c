@@ -68,7 +68,7 @@ static int name_awaited(struct reading *x, const struct task *t, struct str key,
 	return r;
 }
 
-/* next --mine: only tasks that are planned for the caller. */
+/* next --mine: is the task assigned to the caller? */
 static bool planned_for(const struct reading *x, const struct task *t)
 {
 	return !x->rq->assignee.n || str_eq(t->assignee, x->rq->assignee);
@@ -83,7 +83,7 @@ int read_why(struct reading *x, const struct task *t, struct str key, int lane, 
 		*why = arena_printf(a, "assigned to %s",
 				    arena_cstr(a, t->assignee.n ? t->assignee : STR("nobody")));
 	}
-	if (*eligible && lane == LANE_NONE) { /* others may work without a lock */
+	if (*eligible && lane == LANE_NONE) { /* somebody may be working on it without a lock */
 		*eligible = false;
 		*why = arena_printf(a, "its status is %s", status_name(t->status));
 	}
@@ -103,7 +103,7 @@ static int add_candidate(struct reading *x, const struct record *r, bool wanted)
 	struct str why = STR("");
 	int bad = task_of(r, &t, &scratch), fault = 0;
 
-	x->bad += bad && wanted; /* both passes meet it: count it once */
+	x->bad += bad && wanted; /* both passes read the record: count it once */
 	if (!bad)
 		fault = read_why(x, &t, r->key, r->ix.lane, &why, &eligible, &scratch);
 	if (!bad && !fault && eligible == wanted) {
@@ -204,6 +204,13 @@ int read_next(struct reading *x)
 	return x->store->ops->scan(x->store, &q, when_due, x);
 }
 
+/* --- forecast --------------------------------------------------------------------------------- */
+
+/* Can an open task still become work for a loop? The open tasks form a graph, in which a task
+ * waits for its open dependencies and sub-tasks. Progress starts at the tasks that an agent
+ * holds or may claim, and spreads to the tasks that wait for nothing else. A task that progress
+ * does not reach needs a person. */
+
 #define NOBODY SIZE_MAX
 
 /* An open task. */
@@ -213,7 +220,7 @@ struct node {
 	int status, lane;
 	int64_t eligible_at;
 	bool held, wanted, except, moves;
-	size_t needs;  /* open tasks that it waits for */
+	size_t needs;  /* number of open tasks that it waits for */
 	size_t waiter; /* the first edge to a task that waits for it; NOBODY: none */
 };
 
@@ -305,7 +312,7 @@ static bool waits_subs(const struct graph *g, const struct node *t)
 	return (t->lane == LANE_PARENT || t->lane == LANE_BOTH) && !g->policy->offer_parents;
 }
 
-/* The graph has no ended task but those that hold others back. */
+/* Links the tasks. The only ended tasks in the graph are those that still hold others back. */
 static void link_up(struct graph *g)
 {
 	for (size_t i = 0; i < g->n; i++) {
@@ -323,7 +330,7 @@ static void link_up(struct graph *g)
 	}
 }
 
-/* May progress begin here: is somebody at work on the task, or may an agent claim it? */
+/* May progress start here? Does an agent hold the task, or may one claim it? */
 static bool forecast_begins(const struct graph *g, const struct node *t, bool people)
 {
 	if (!is_work(t))
@@ -336,7 +343,7 @@ static bool forecast_begins(const struct graph *g, const struct node *t, bool pe
 	return !t->except && t->lane != LANE_NONE && !waits_deps(g, t) && !waits_subs(g, t);
 }
 
-/* Each task enters the list once. */
+/* Spreads progress. Each task enters the list once, so a cycle cannot make it endless. */
 static void forecast_spread(struct graph *g, bool people)
 {
 	size_t *list = arena_array(&g->arena, size_t, g->n + 1), n = 0;
@@ -360,7 +367,7 @@ static void forecast_spread(struct graph *g, bool people)
 	}
 }
 
-/* A task that the loop released is work again only after its dependencies or sub-tasks changed. */
+/* A task that the loop released is work again only if it waits for other tasks to change. */
 static bool may_come(const struct graph *g, const struct node *t)
 {
 	return t->wanted && t->moves && (!t->except || waits_deps(g, t) || waits_subs(g, t));

@@ -7,8 +7,8 @@
 #include "core/role.h"
 #include "queue/queue_private.h"
 
-#define LINKS_MAX 50    /* of each kind, for one task */
-#define ATTEMPTS_MAX 20 /* the last ones */
+#define LINKS_MAX 50    /* links of each kind that are listed */
+#define ATTEMPTS_MAX 20 /* the newest attempts that are listed */
 
 /* --- sub-tasks, dependencies, dependents ------------------------------------------------------------- */
 
@@ -44,7 +44,7 @@ static int link_record(const struct record *r, void *ctx)
 	struct linking *x = ctx;
 	struct task t;
 
-	if (x->n >= LINKS_MAX) /* only counted */
+	if (x->n >= LINKS_MAX) /* count it without reading it */
 		add_link(x, &(struct task){ 0 });
 	else if (!task_of(r, &t, x->arena))
 		add_link(x, &t);
@@ -77,7 +77,7 @@ static int read_depends(struct store *s, struct linking *x, struct strs depends)
 		if (r < 0)
 			return r;
 		if (r || task_of(&rec, &t, x->arena))
-			t = (struct task){ .id = depends.v[i] }; /* status 0: it is not there */
+			t = (struct task){ .id = depends.v[i] }; /* status 0: missing or bad */
 		add_link(x, &t);
 	}
 	return 0;
@@ -147,14 +147,14 @@ void read_attempt(struct related *r, const struct event *ev, struct arena *a)
 
 /* --- the tree ---------------------------------------------------------------------------------------- */
 
-/* Tasks in the order in which they were reached. Each is read once, so that cycles and shared tasks end the walk. */
+/* Tasks in the order in which a walk reaches them. Each is read once, so a cycle ends the walk. */
 struct walk {
 	struct store *store;
 	const struct request *rq;
 	struct answer *ans;
 	struct arena *arena;
 	size_t *bad;
-	struct strs keys; /* of ans->tasks[], and those to come */
+	struct strs keys; /* tasks already read, then those still to read */
 	struct graph_seen seen;
 	size_t limit;
 	bool more;
@@ -182,7 +182,8 @@ static int reach_record(const struct record *r, void *ctx)
 	return w->more || arena_over(w->arena);
 }
 
-/* The tasks below it. An open tree shows no ended ones; the tree of a task shows how far it is. */
+/* Adds the task and reaches the tasks below it. The tree of one task also shows its ended tasks,
+ * so the reader sees its progress. */
 static int related_walk(struct walk *w, struct str key, bool first)
 {
 	struct query q = { .parent = key };
@@ -245,6 +246,14 @@ int read_tree(struct store *s, const struct request *rq, struct answer *ans, str
 	return r;
 }
 
+/* --- allowed ---------------------------------------------------------------------------------- */
+
+/*
+ * Fills in struct allowed for each task of an answer: the operations that the caller may do, and
+ * the task's position in the order of `next`. Only the first POSITIONS tasks have a position, so
+ * the cost does not grow with the queue.
+ */
+
 #define POSITIONS 100
 
 static void allowed_decide(const struct reading *x, const struct task *t, const struct task *paused,
@@ -295,13 +304,14 @@ static int find_places(struct reading *x)
 	return x->store->ops->scan(x->store, &q, allowed_place, &p);
 }
 
-/* A page of a long list and a task beside an event have no place: the next change could make it wrong. */
+/* A page of a long list and a task beside an event have no position, because the next change
+ * could make it wrong. */
 static bool wants_places(const struct reading *x)
 {
 	return x->rq->op != OP_LOG && !HAS(x->rq, after);
 }
 
-/* The record of the pause; NULL: the queue is not paused. doctor reports a record that cannot be used. */
+/* Reads the pause; *out NULL: the queue is not paused. A bad record is left to doctor. */
 static int find_pause(struct reading *x, struct task *pause, const struct task **out)
 {
 	int r = x->policy->locks_only ? 0 : guard_read(x->store, PAUSE_ID, pause, x->arena);
@@ -310,7 +320,7 @@ static int find_pause(struct reading *x, struct task *pause, const struct task *
 	return r < 0 ? r : 0;
 }
 
-/* For the task that is shown: why it is next, or is not. */
+/* Explains why the shown task is next, or why it is not. */
 static int allowed_explain(struct reading *x, const struct task *paused)
 {
 	struct allowed *w = x->ans->allowed;

@@ -12,7 +12,7 @@
 #define MOST 1000              /* records in one change */
 #define MOST_BYTES (16u << 20) /* bad records may be large, and a change keeps them in memory */
 #define ANY_BAD STR("bad:0000000000000000")
-#define REASON_MAX 5 /* names of dependencies in a text */
+#define REASON_MAX 5 /* a text names at most this many dependencies */
 
 enum phase { PHASE_LOCKS, PHASE_RECORDS, PHASE_COUNTS };
 
@@ -24,7 +24,7 @@ struct repair_job {
 	struct answer said;
 	struct arena *arena;
 	int failed;       /* -errno of the sink */
-	size_t n;         /* repairs of this change */
+	size_t n;         /* number of repairs in this change */
 	bool more;        /* there are more records than one change repairs */
 	struct str first; /* key of the first record of this change */
 };
@@ -34,7 +34,7 @@ struct repair_job {
 struct choice {
 	struct repair_job *m;
 	struct edit *e;
-	const struct recount *record_counts; /* NULL: look at the record itself */
+	const struct recount *record_counts; /* NULL: validate the record itself */
 	struct strs keys;
 	size_t bytes;
 };
@@ -127,7 +127,7 @@ static int store_task(struct act *w, struct record *rec, struct judgment *j)
 	l = act_new_key(w, task_key(w->call.arena, j->task.id), j->task.id);
 	moves = !str_eq(l->key, rec->key);
 	l->task = l->old = j->task;
-	l->old.id = STR(""); /* so that the texts are written, too */
+	l->old.id = STR(""); /* differs, so the texts are written, too */
 	l->was = l->logged = l->task.status;
 	l->rec = moves ? NULL : rec;
 	l->dirty = true;
@@ -198,7 +198,8 @@ static void cut_links(struct act *w, struct loaded *l, const struct record_count
 			     : STR("its parent does not exist"));
 }
 
-/* Nobody knows whether the missing dependency was done: as after `remove --force`, a person must decide. */
+/* Nobody knows whether the missing dependency was done, so a person must decide, as after
+ * `remove --force`. */
 static void ask_for_help(struct act *w, struct loaded *l, const struct record_counts_fault *f)
 {
 	struct task *t = &l->task;
@@ -259,7 +260,8 @@ static struct act act_of(struct repair_job *m, struct edit *e, struct request *r
 	return w;
 }
 
-/* The backup shows the state before the repairs only if nobody else has changed the queue since. */
+/* The backup shows the state before the repairs only if no other agent has changed the queue
+ * since. So a repair stops if it lost @maintenance. */
 static int still_locked(struct repair_job *m, struct act *w)
 {
 	struct loaded *l = NULL;
@@ -288,8 +290,8 @@ static int repair_all(struct repair_job *m, struct act *w, const struct choice *
 	return r;
 }
 
-/* A bad lock of the whole queue counts as held. Only this phase runs without @maintenance, which could not be
- * acquired. */
+/* A bad lock of the whole queue counts as held, so @maintenance could not be acquired. Only this
+ * phase runs without it. */
 static int repair_locks(struct repair_job *m, struct act *w)
 {
 	struct query others = { .pick = PICK_OTHERS, .body = true };
@@ -301,7 +303,7 @@ static int repair_locks(struct repair_job *m, struct act *w)
 	return r ? r : repair_all(m, w, &c);
 }
 
-/* Numbers before tasks: a task that needs a new id uses the counter. */
+/* Repairs numbers before tasks, because a task that needs a new id uses the counter. */
 static int repair_records(struct repair_job *m, struct act *w)
 {
 	struct query others = { .pick = PICK_OTHERS, .body = true }, tasks = { .body = true };
@@ -311,7 +313,7 @@ static int repair_records(struct repair_job *m, struct act *w)
 	if (!r && !c.keys.n)
 		r = edit_scan(w->e, &tasks, repair_choose, &c);
 	else
-		m->more = true; /* the tasks */
+		m->more = true; /* the next change repairs the tasks */
 	return r ? r : repair_all(m, w, &c);
 }
 
@@ -375,7 +377,8 @@ static enum result cannot_save(struct repair_job *m)
 	return m->said.code;
 }
 
-/* Ends when a change finds the same first record as the one before: its repair had no effect. */
+/* Stops when a change finds the same first record as the change before, because its repair had
+ * no effect. Otherwise the loop would never end. */
 static enum result run_phase(struct repair_job *m, size_t *n)
 {
 	struct queue *q = m->q;
@@ -437,6 +440,8 @@ enum result queue_repair(struct queue *q, enum repair_step step, const struct re
 	return code;
 }
 
+/* --- counts ----------------------------------------------------------------------------------- */
+
 /* Every count that a task stores. graph.c says which task adds to which of them. */
 static const struct {
 	const char *name;
@@ -454,7 +459,7 @@ static int64_t *count_of(struct task *t, size_t i)
 
 /* --- taking it --------------------------------------------------------------------------------------- */
 
-/* The status is in the small part of the record, so that a census reads no texts. 0: unknown. */
+/* The status is in the small part of the record, so a recount reads no texts. 0: unknown. */
 static int64_t status_of(const struct record *r)
 {
 	struct arena a = { 0 };

@@ -16,7 +16,7 @@ struct str repeat_key(const struct request *rq, struct arena *a)
 	return arena_printf(a, "request/%.*s", STRF(hash));
 }
 
-/* The stored answer has no tokens. The token of the next task is in the repeated request. */
+/* The stored answer has no tokens. The next task's token comes from the repeated request. */
 static void give_token_back(struct act *w)
 {
 	struct answer *ans = w->ans;
@@ -29,7 +29,7 @@ static void give_token_back(struct act *w)
 		ans->next_lock->token = w->call.rq->new_token;
 }
 
-/* Two calls are the same if they differ only in tokens, run, host and the like. */
+/* Hashes the call without its tokens, run, host and the like, which a repetition may change. */
 static struct str packed_call(struct act *w)
 {
 	const uint64_t aside = UINT64_C(1) << ARG_token | UINT64_C(1) << ARG_new_token |

@@ -7,7 +7,7 @@
 #include "queue/queue_private.h"
 
 #define DEPENDS_SHOWN 5
-#define HELD_MOST 200 /* at most this many locks of the agent are read */
+#define HELD_MOST 200 /* read at most this many of the agent's locks */
 
 struct brief {
 	struct store *store;
@@ -29,7 +29,7 @@ static int brief_get(const struct brief *b, struct str id, struct task *out)
 	return r ? r : task_of(rec, out, b->arena);
 }
 
-/* Leaves out a task that is missing or cannot be used, and a dependency that is Done. */
+/* Skips a task that is missing or cannot be used, and a dependency that is Done. */
 static int brief_link(const struct brief *b, enum link_kind kind, struct str id)
 {
 	struct related *rel = b->ans->related;
@@ -130,14 +130,18 @@ int read_brief(struct store *s, struct edit *e, const struct request *rq, struct
 	return r;
 }
 
-#define LAST_LINES 50    /* entries of the log that are searched */
-#define TEXT_COLUMNS 400 /* of a reason */
+/* --- came back -------------------------------------------------------------------------------- */
 
-/* The last events that matter. */
+/* Why a task came back: the event that made it claimable again after an earlier agent had it. */
+
+#define LAST_LINES 50    /* log entries to search */
+#define TEXT_COLUMNS 400 /* a reason is cut here */
+
+/* The last events that explain why the task came back. */
 struct return_path {
 	struct arena *arena;
 	struct event stop, handed;    /* an agent stopped; somebody handed the task back */
-	struct event back_stop, back; /* the same before the last claim */
+	struct event back_stop, back; /* both events before the last claim */
 };
 
 static bool came_back_among(struct str name, const char *const *list)
@@ -286,7 +290,7 @@ void read_came_back(struct store *s, const struct task *t, struct answer *ans, s
 	struct return_path w = { .arena = a };
 	struct entry_query q = { .key = task_key(a, t->id), .last = LAST_LINES };
 
-	/* the answer is valid without it */
+	/* a failed read is ignored: the answer is valid without it */
 	if (may_come_back(t) && !s->ops->entries(s, &q, follow_entry, &w))
 		came_back_tell(&w, t, ans);
 }
@@ -308,7 +312,7 @@ struct comment {
 #define HISTORY 8
 #define RING (HISTORY + 1) /* the last one may be the claim itself */
 
-/* One pass over the log: an entry takes longer to read than to judge. */
+/* Collects everything in one pass, because reading an entry costs more than checking it. */
 struct past {
 	struct return_path action;
 	struct comment comments[COMMENTS]; /* the newest, in a ring: each may be large */
@@ -368,7 +372,7 @@ static void add_comment(const struct comment *c, struct answer *ans, struct aren
 	ans->n_events += event_keep(&en, &ans->events[ans->n_events], a) == 0;
 }
 
-/* lines: only those among this many of the last entries. */
+/* lines: search only this many of the last entries. */
 static void add_comments(const struct past *p, size_t lines, struct answer *ans, struct arena *a)
 {
 	size_t from = p->n_comments > COMMENTS ? p->n_comments - COMMENTS : 0;
@@ -389,7 +393,7 @@ static void past_free(struct past *p)
 	}
 }
 
-/* The answer is valid without the past. */
+/* A failed read is ignored, because the answer is valid without the past. */
 void read_past(struct store *s, const struct task *t, struct answer *ans, struct arena *a)
 {
 	struct past p = { .action.arena = a };
@@ -422,7 +426,7 @@ static int read_entries(struct store *s, struct edit *e, const struct entry_quer
 	return e ? edit_entries(e, q, fn, p) : s->ops->entries(s, q, fn, p);
 }
 
-/* Did the present holder take the task by this event? */
+/* Is this the event by which the current holder took the task? */
 static bool is_own_claim(const struct event *ev, const struct task *t)
 {
 	return ev->fence == t->fence &&

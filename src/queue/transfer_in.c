@@ -16,8 +16,8 @@
 /* --- tasks that wait for a task further on in the input ------------------------------------------ */
 
 struct waiter {
-	struct waiter *next;  /* of the same hash */
-	struct waiter *after; /* the next one in the input */
+	struct waiter *next;  /* in the same hash slot */
+	struct waiter *after; /* the next waiter in input order */
 	struct str missing, who;
 	struct str missing_id, where; /* for a message */
 	bool parent;                  /* `missing` is the parent of `who`, not a dependency */
@@ -25,19 +25,19 @@ struct waiter {
 };
 
 #define WAITER_SLOTS 4096
-#define REFUSALS 1000 /* that a check names */
+#define REFUSALS 1000 /* a check names at most this many */
 
 struct importing {
 	struct bulk bulk;
 	struct import *im;
-	struct arena own; /* of one attempt */
+	struct arena own; /* memory of one attempt */
 	struct waiter **waiters, *first, *last;
 	size_t n_waiting;
 	int64_t counter;
 	size_t done;
-	struct strs refusals; /* of a check, after the first */
+	struct strs refusals; /* a check's refusals after the first */
 	size_t n_refusals;
-	struct str where; /* of the current parcel */
+	struct str where; /* where the current parcel came from */
 };
 
 static struct waiter **transfer_in_slot(struct importing *x, struct str key)
@@ -83,7 +83,7 @@ static int transfer_in_refuse(struct importing *x, struct act *w, enum result co
 	return STORE_UNSUPPORTED;
 }
 
-/* A check goes on after a refusal: the store forgets all of it in the end. */
+/* A check continues after a refusal: it reports all of them, and the store keeps no change. */
 static int go_on(struct importing *x, struct act *w, int r)
 {
 	if (r != STORE_UNSUPPORTED || !x->im->check || !x->bulk.refused ||
@@ -93,7 +93,7 @@ static int go_on(struct importing *x, struct act *w, int r)
 	return 0;
 }
 
-/* Reports the refusal of a shared function, such as act_load(). */
+/* Reports the refusal by a shared function, such as act_load(). */
 static int passed_on(struct importing *x, struct act *w, int r)
 {
 	return r > 0 ? transfer_in_refuse(x, w, w->ans->code, w->ans->message, w->ans->hint) : r;
@@ -165,7 +165,7 @@ static int meet_parent(struct importing *x, struct act *w, struct loaded *l,
 	return 0;
 }
 
-/* Links earlier tasks of the input that refer to this one. */
+/* Links the earlier tasks of the input that refer to this task. */
 static int meet_waiters(struct importing *x, struct act *w, struct loaded *l,
 			struct sources *sources)
 {
@@ -280,7 +280,7 @@ static int transfer_in_create(struct importing *x, struct act *w, const struct p
 	transfer_in_complete(&l->task, w->e->now);
 	if (fence > l->task.fence)
 		l->task.fence = fence;
-	l->was = l->task.status; /* settle() updates the others: some are not here yet */
+	l->was = l->task.status; /* transfer_in_settle() updates others: some are not read yet */
 	l->logged = l->task.status;
 	add_comments(w, l, p);
 	act_log(w, l, "imported", l->task.title);
@@ -294,8 +294,8 @@ static int transfer_in_create(struct importing *x, struct act *w, const struct p
 
 /* --- an existing task ----------------------------------------------------------------------------- */
 
-/* Imports only the task's own fields. The lock and the counts of other tasks stay, and so does the record of claims:
- * a file that another program wrote often lacks it. */
+/* Imports only the task's own fields. The lock and the counts stay. The claim history stays,
+ * too, because a file from another program often lacks it. */
 static void take_fields(struct task *t, const struct task *from, int64_t now)
 {
 	struct task old = *t;
@@ -343,7 +343,7 @@ static int move_parent(struct importing *x, struct act *w, struct loaded *l, str
 	return 0;
 }
 
-/* Keeps the changes that were made here. *changed: the other program has something new. */
+/* Keeps the changes that were made in this queue. *changed: the import has something new. */
 static int transfer_in_merge(struct importing *x, struct act *w, const struct loaded *l,
 			     struct parcel *p, bool *changed)
 {
@@ -438,7 +438,7 @@ static int import_one(struct importing *x, struct act *w, struct parcel *p)
 		STR("--skip keeps existing tasks unchanged; --update changes them"));
 }
 
-/* --- all of them ---------------------------------------------------------------------------------- */
+/* --- the whole import ------------------------------------------------------------------------- */
 
 static int read_failed(struct importing *x, struct act *w, int r)
 {

@@ -15,8 +15,8 @@ struct sending {
 	int stopped;
 	bool too_long;       /* a task has more comments than the call may hold */
 	size_t bad;          /* number of omitted records */
-	struct arena *whole; /* of the call */
-	/* of one task */
+	struct arena *whole; /* the call's arena: its limit applies */
+	/* the task that is being sent */
 	struct arena arena;
 	struct parcel parcel;
 };
@@ -80,6 +80,10 @@ enum result queue_export(struct queue *q, unsigned statuses, parcel_fn *fn, void
 		ans->warnings = arena_append(a, ans->warnings, bad_warning(x.bad, a));
 	return r < 0 ? read_fault_answer(q->store, r, ans, a) : SUCCESS;
 }
+
+/* --- transfer check --------------------------------------------------------------------------- */
+
+/* Checks an imported task without reading the queue. */
 
 static void give_str(struct request *rq, enum arg arg, struct str s)
 {
@@ -147,7 +151,11 @@ const char *parcel_fault(const struct parcel *p, struct arena *a)
 	return fault;
 }
 
-/* The comments of a parcel by their texts, so that many comments do not take quadratic time. */
+/* --- transfer known --------------------------------------------------------------------------- */
+
+/* Drops the comments of an imported task that the queue already has. */
+
+/* A hash table of the parcel's comments, so many comments do not take quadratic time. */
 struct comment_filter {
 	const struct event *comments;
 	size_t *slots, *next; /* 1 + the place of a comment; 0: none */
@@ -176,7 +184,7 @@ static void index_comments(struct comment_filter *f, const struct parcel *p, str
 	}
 }
 
-/* One comment of the log stands for one of the parcel. */
+/* Each comment in the log matches at most one comment of the parcel. */
 static int find_known(const struct entry *en, void *ctx)
 {
 	struct comment_filter *f = ctx;

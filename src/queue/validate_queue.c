@@ -24,7 +24,7 @@ struct examination {
 	struct store *store;
 	bool locks_only;
 	struct arena
-		arena; /* of the findings, which are told at the end: the exam may begin again */
+		arena; /* owns the findings; they are reported last: the check may start again */
 	struct finding *found;
 	size_t n_found;
 	struct recount record_counts;
@@ -215,7 +215,7 @@ static void pass_on(void *ctx, enum check_level level, const char *what, struct 
 	c->fn(c->ctx, level, what, text, fix);
 }
 
-/* If the store itself is damaged, its records are not checked: the store must be repaired first. */
+/* A damaged store must be repaired first, so its records are not checked. */
 enum result queue_check(struct queue *q, check_fn *fn, void *ctx, struct answer *ans,
 			struct arena *a)
 {
@@ -231,9 +231,14 @@ enum result queue_check(struct queue *q, check_fn *fn, void *ctx, struct answer 
 	return r ? fault_answer(&q->err, ans, a) : SUCCESS;
 }
 
+/* --- decide ----------------------------------------------------------------------------------- */
+
+/* Decides which repair a record needs. */
+
 #define GUARD_KEY STR("meta/guard")
 
-/* A due task may have been promoted. On a branch of lock files, the store does not offer tasks that others work on. */
+/* A due task may already have been promoted. On a branch of lock files, the store does not offer
+ * tasks that others are working on. */
 static bool lane_fits(int want, int have, bool locks_only)
 {
 	return want == have || (want == LANE_LATER && have == LANE_READY) ||
@@ -297,7 +302,7 @@ static bool decide_usable(const struct task *t, struct arena *a)
 	return !task_fault(&probe, task_key(a, probe.id), a);
 }
 
-/* Can the task be saved by another id, or by the fields of its index? */
+/* Can a new id, or the fields in the index, make the task usable again? */
 static bool decide_task(const struct record *r, struct judgment *out, struct arena *a)
 {
 	struct task *t = &out->task;
@@ -371,6 +376,14 @@ void repair_decide(const struct record *r, bool locks_only, struct judgment *out
 	out->does = "move it to a file";
 }
 
+/* --- records that cannot be used -------------------------------------------------------------- */
+
+/*
+ * Records that cannot be used: they fail the checks of core/validate.h, so pawl did not write them. Other programs can
+ * write to a store. pawl omits these records from lists and never offers or changes them. `doctor` lists them, and
+ * `remove --force` removes them.
+ */
+
 #define SHOWN_COLUMNS 60
 #define LARGE (64u << 10)
 
@@ -398,7 +411,7 @@ static const char *bad_decode(const struct record *r, struct task *out, struct a
 	return decode_in_place(&own, out, a);
 }
 
-/* Checks a large record without a copy: many bad records would fill the caller's arena. */
+/* Checks a large record without a copy, because many bad ones would fill the caller's arena. */
 static bool bad_and_large(const struct record *r)
 {
 	struct arena scratch = { 0 };
