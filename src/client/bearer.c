@@ -83,7 +83,7 @@ static bool read_all(const json_t *list, struct bearers *out, struct arena *a)
 	return true;
 }
 
-/* Reads a file of ours as JSON; *out NULL: there is none. */
+/* Reads one of our files as JSON; *out NULL: there is no file. */
 static int read_json(const char *path, json_t **out, struct arena *a)
 {
 	struct str text;
@@ -302,6 +302,11 @@ bool bearer_names(const struct bearer *b, struct str agent)
 	return k == p.n;
 }
 
+/* --- login ------------------------------------------------------------------------------------ */
+
+/* Finds, saves and forgets the token for one origin. The saved file repeats the origin, and every token passes the clear-text
+ * check at the end of login_bearer(). */
+
 #define TOKEN_MAX 1024
 #define LOGIN_FILE_MAX 8192
 #define INSECURE "insecure\n" /* the last line of a saved token */
@@ -349,7 +354,7 @@ enum result login_refuse(struct str origin, struct answer *ans, struct arena *a)
 		"same");
 }
 
-/* The file has the origin and the token, so that a file that was moved gives its token to no other server. */
+/* Reads the saved token. The file also contains the origin, so that a renamed file gives its token to no other server. */
 static enum result client_login_saved(struct str origin, struct str *token, bool *insecure,
 				      struct answer *ans, struct arena *a)
 {

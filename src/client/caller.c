@@ -16,7 +16,7 @@
 #include "client/keyring_private.h"
 #include "core/task.h"
 
-/* The environment first: a look-up of the user may contact a server. */
+/* Reads the environment first, because looking up the user may contact a server. */
 struct str client_user(struct arena *a)
 {
 	const char *said = getenv("LOGNAME");
@@ -42,7 +42,7 @@ static const struct {
 	{ "CODEX_THREAD_ID", "codex" },
 	{ "CODEX_SANDBOX", "codex" },
 	{ "CODEX_SANDBOX_NETWORK_DISABLED", "codex" },
-	{ "QWEN_CODE", "qwen" }, /* before gemini, whose fork it is */
+	{ "QWEN_CODE", "qwen" }, /* before gemini, because Qwen Code is a fork of Gemini CLI */
 	{ "GEMINI_CLI", "gemini" },
 	{ "GEMINI_CLI_SESSION_ID", "gemini" },
 	{ "GEMINI_SESSION_ID", "gemini" },
@@ -53,7 +53,7 @@ static const struct {
 	{ "GOOSE_TERMINAL", "goose" },
 };
 
-/* The beginnings of the names in clientInfo. */
+/* How the names in clientInfo begin. */
 static const struct {
 	const char *begins, *name;
 } clients[] = {
@@ -83,7 +83,7 @@ static bool is_letter(char c)
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* Does it begin with the whole word, in any case? "zed-editor" does with "zed", "zedd" does not. */
+/* Does the name begin with this whole word, in any case? "zed-editor" begins with "zed"; "zedd" does not. */
 static bool caller_begins(struct str name, struct str word)
 {
 	return name.n >= word.n && str_eq_nocase(str_n(name.p, word.n), word) &&
@@ -154,7 +154,7 @@ static struct str find_who(struct str client, struct str *why, struct arena *a)
 
 /* --- the whole name ------------------------------------------------------------------------- */
 
-/* The name of a folder can have any byte; in a name of an agent it must not look like something else. */
+/* A folder name can contain any byte. In an agent name, it must not look like a separator or a second part. */
 static struct str caller_plain(struct str name, struct arena *a)
 {
 	char *p = arena_cstr(a, name);
@@ -222,8 +222,8 @@ static struct str caller_join(struct strs list, const char *between, struct aren
 	return out;
 }
 
-/* A client that another one started has the variables of both. Its run has both ids, so it is not the run of the
- * client that started it. */
+/* A client that another client started has the variables of both. Its run contains both ids, so it differs from the run of
+ * the client that started it. */
 struct caller_run caller_run_find(struct str told, struct arena *a)
 {
 	struct caller_run run = { .made = true };
@@ -251,6 +251,11 @@ struct caller_run caller_run_find(struct str told, struct arena *a)
 	}
 	return run;
 }
+
+/* --- own run ---------------------------------------------------------------------------------- */
+
+/* The files are HASH-RUN.run. HASH is a hash of agent and worktree, and the file is empty. A run's file is locked as long as
+ * its process lives, so two processes never have the same run. */
 
 #define HEAD 32
 #define TRIES 16

@@ -17,11 +17,12 @@ struct caller {
 /* client: the name from `clientInfo`, or empty. worktree: the name of the linked worktree, or NULL. */
 struct caller caller_find(struct str client, struct str host, const char *worktree,
 			  struct arena *a);
-/* The user of the system, as far as known. */
+/* The name of the system user; "uidN" if it is unknown. */
 struct str client_user(struct arena *a);
-/* Did a coding agent start this process, known or not, or `pawl run`? *why: the variable that says so. */
+/* Did a coding agent (even one that pawl does not know by name) or `pawl run` start this process? *why: the variable that
+ * shows it. */
 bool caller_is_agent(struct str *why, struct arena *a);
-/* Can it be the name of an agent, a run or a queue: one line of 1 to NAME_MAX_BYTES bytes? */
+/* Can the text name an agent, a run or a queue? It must be one line of 1 to NAME_MAX_BYTES bytes. */
 bool caller_good_name(struct str s);
 
 struct caller_run {
@@ -33,16 +34,27 @@ struct caller_run {
 /* told: the session that the client named in this call (a hook's session_id, _meta.threadId), or empty. */
 struct caller_run caller_run_find(struct str told, struct arena *a);
 
+/* --- own run ---------------------------------------------------------------------------------- */
+
+/*
+ * own_run: the run of a process that belongs to no coding agent's session, such as an MCP server whose client names no
+ * session. Each such process is its own run. A process that finds tokens of a dead process of the same agent and
+ * worktree continues that run.
+ *
+ * The process keeps a file in the keyring's folder locked. The kernel unlocks it when the process dies, so a
+ * process is dead exactly if its file can be locked. A reused pid cannot mislead us.
+ */
+
 struct own_run {
 	struct str name; /* "mcp-5f0c1b2a9d8e7f60"; empty: not taken */
-	bool continued;  /* it was the run of a process that is dead */
+	bool continued;  /* the run began in a process that is dead */
 	char *path;      /* NULL: there is no file, since the folder cannot be used */
 	int fd;
 };
 
-/* The name and the path are in `a`. */
+/* Continues a dead process's run, or begins a new one. The name and the path are in `a`. */
 void own_run_take(struct own_run *r, const struct keyring *k, struct arena *a);
-/* Keeps the file if tokens are left, for the next process. */
+/* Ends the run. If tokens are left, the file stays for the next process. */
 void own_run_end(struct own_run *r, const struct keyring *k);
 
 #endif

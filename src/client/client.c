@@ -37,7 +37,7 @@ static enum result check_name(const char *what, struct str s, struct answer *ans
 		STR(""));
 }
 
-/* The setting that names the agent. A clone's config can set it, too, and counts only if it is trusted. */
+/* The setting that names the agent. A clone's config can set it, too, but counts only if it is trusted. */
 static const struct settings_value *agent_setting(const struct client *c)
 {
 	const struct settings_value *set = settings_get(&c->conn.settings, "agent");
@@ -165,7 +165,7 @@ static struct str resolve_as(struct str text, const char *base, bool ours, struc
 	return arena_printf(a, "%.*s%s%.*s", STRF(head), real ? real : path, STRF(tail));
 }
 
-/* The same, also for a git repository. The name of a remote stays. */
+/* Resolves the paths of git repositories, too. A remote's name stays as it is. */
 static struct str client_resolve(const struct client *c, struct str text, const char *base,
 				 bool ours)
 {
@@ -234,7 +234,7 @@ void client_check_trust(const struct client *c, struct trust *t)
 	client_decide(c, config_uri(c), t);
 }
 
-/* Did the user name the store, and not the queue's config? */
+/* Did the user name the store, rather than the queue's config? */
 static bool store_said(const struct client *c)
 {
 	const struct settings_value *v = settings_get(&c->conn.settings, "store");
@@ -252,7 +252,7 @@ static void decide_store(struct client *c)
 	c->conn.trust.uri = c->conn.config.uri;
 }
 
-/* The setting that names the queue. A clone's config must not choose a queue in a store of the user, unless it is
+/* The setting that names the queue. A clone's config must not choose a queue in the user's own store unless it is
  * trusted. */
 static const struct settings_value *queue_setting(const struct client *c)
 {
@@ -275,7 +275,7 @@ static enum result find_queue(struct client *c, struct answer *ans)
 	const struct settings_value *set = queue_setting(c);
 
 	c->conn.config.opt.queue = c->said.queue;
-	/* Do not pass the default, so that ?queue=NAME in the URI counts. */
+	/* Do not pass the default: it would override ?queue=NAME in the URI. */
 	if (!c->conn.config.opt.queue.n && !str_is(set->origin, "default"))
 		c->conn.config.opt.queue = set->value;
 	return c->conn.config.opt.queue.n
@@ -296,14 +296,14 @@ static bool is_default(const struct client *c, const char *name)
 	return str_is(settings_get(&c->conn.settings, name)->origin, "default");
 }
 
-/* Other programs ignore the expiry of a lock there. So the default lease is the longest one. */
+/* In a store that keeps only locks, other programs ignore a lock's expiry. So the default lease is the longest one. */
 static void lone_leases(struct client *c, const struct policy *p, struct queue *q)
 {
 	queue_leases(q, is_default(c, "lease") ? p->lease_max : p->lease,
 		     is_default(c, "lock.ttl") ? p->lease_max : p->lock_ttl);
 }
 
-/* The .locks protocol prescribes the default lease of files: folders. */
+/* The .locks protocol prescribes the default lease in a files: queue. */
 static void store_defaults(struct client *c)
 {
 	int64_t ms;
@@ -372,7 +372,7 @@ static struct str queue_label(const struct client *c)
 	return out;
 }
 
-/* Without a home folder there is no keyring: a claim fails then, unless it has an explicit token. */
+/* Without a home folder there is no keyring. Then a claim fails, unless it has an explicit token. */
 static void open_keyring(struct client *c)
 {
 	(void)keyring_open(&c->keyring, queue_label(c), c->self.agent, c->self.run,
@@ -430,7 +430,7 @@ enum result client_init(struct client *c, const struct client_options *said, str
 		return r;
 	store_defaults(c);
 	open_keyring(c);
-	/* No caller can bypass client_open(). */
+	/* without a URI, no caller can open the store past client_open(), which checks the trust */
 	if (c->conn.trust.state == TRUST_MISSING)
 		c->conn.config.uri = STR("");
 	return SUCCESS;
@@ -471,7 +471,7 @@ static enum result no_status_to_write(struct answer *ans)
 			   STR("leave it out: this queue keeps the status itself"));
 }
 
-/* Adds the settings to the configuration of the queue. */
+/* Adds the settings to the queue's configuration. */
 static struct queue_config client_configure(struct client *c)
 {
 	const struct settings *s = &c->conn.settings;
@@ -497,7 +497,7 @@ static struct queue_config client_configure(struct client *c)
 	return config;
 }
 
-/* Does the folder come from a clone: are there settings, which git has, and no queue, which it has not? */
+/* Does the folder come from a clone? Then it has the settings, which git keeps, but no queue, which git does not keep. */
 static bool has_only_settings(const struct client *c)
 {
 	const char *dir = c->conn.place.pawl_dir;

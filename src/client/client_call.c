@@ -34,7 +34,7 @@ static enum result check_token(const char *what, struct str token, struct answer
 			   STR("a claim prints its token; `uuidgen` makes one"));
 }
 
-/* Tokens that the caller passed: --token, --next-token, or PAWL_TOKEN for the task in PAWL_TASK. */
+/* Reads the tokens that the caller passed: --token, --next-token, or PAWL_TOKEN for the task in PAWL_TASK. */
 static enum result named_tokens(struct client *c, struct request *rq, struct answer *ans)
 {
 	const char *task = getenv("PAWL_TASK"), *token = getenv("PAWL_TOKEN");
@@ -51,14 +51,14 @@ static enum result named_tokens(struct client *c, struct request *rq, struct ans
 	}
 	if (r == SUCCESS && HAS(rq, new_token))
 		r = check_token("the value of --next-token", rq->new_token, ans, c->arena);
-	/* an operator's shell may have the token of its own work; --force is not a call of a holder */
+	/* an operator's shell may have the token of its own work, but a call with --force is not a holder's call */
 	if (r == SUCCESS && HAS(rq, token) && (named || !rq->force))
 		GIVE(rq, explicit, 1);
 	return r;
 }
 
-/* Another live process keeps the lock whose token was found: it is not ours to end. A lock that was taken in a shell
- * has no process. */
+/* Does another live process keep the lock whose token was found? Then we must not end it. A lock that was taken in a
+ * shell has no process. */
 static bool is_kept_elsewhere(struct client *c, struct str task, int64_t fence)
 {
 	struct request rq = { .op = OP_SHOW };
@@ -127,7 +127,7 @@ static enum result no_keyring(struct client *c, int r, struct answer *ans)
 		STR("set XDG_STATE_HOME to a folder of yours, or make a token with uuidgen and pass it with --token"));
 }
 
-/* Which tasks the caller accepts; empty: any. */
+/* A text that is equal for equal filters, for keyring_begin_any(); empty: the caller accepts any task. */
 static struct str client_call_filter(struct client *c, const struct request *rq)
 {
 	if (rq->assignee.n)
@@ -140,7 +140,7 @@ static struct str client_call_filter(struct client *c, const struct request *rq)
 			    (long long)rq->class_rank, STRF(rq->type));
 }
 
-/* Saves the token of an acquisition before it is sent. If the answer is lost, the next call repeats the token. */
+/* Saves an acquisition's token before it is sent. If the answer is lost, the next call sends the same token. */
 static enum result find_new_token(struct client *c, struct request *rq, struct keys *k,
 				  struct answer *ans)
 {
@@ -233,7 +233,7 @@ static bool holds_nothing(struct client *c, const struct request *rq, const stru
 	}
 }
 
-/* A lock whose token is saved, and still pending. */
+/* A lock whose token is saved, and also still pending. */
 struct granted {
 	struct arena arena;
 	struct pending pending;
@@ -300,8 +300,8 @@ static bool ends_lock(const struct request *rq, const struct keys *k)
 	return op_flags(rq->op) & OP_ENDS || rq->op == OP_LOCK_BREAK;
 }
 
-/* The fence of the last lock that has certainly ended. A repeated answer may be old: the task may have been claimed
- * again. */
+/* The fence of the last lock that has certainly ended. A repeated answer may be old, and the task may have been claimed
+ * again since. */
 static int64_t last_over(const struct request *rq, const struct answer *ans)
 {
 	const struct task *t = ans->task;
@@ -323,7 +323,8 @@ static void settle_ended(struct client *c, const struct request *rq, const struc
 		keyring_forget(&c->keyring, rq->id, last_over(rq, ans));
 }
 
-/* A claim never uses a saved token, since sub-agents can share it. The caller learns that its own run has the task. */
+/* A claim never uses a saved token, since sub-agents can share it. Instead, the caller learns that its own run holds the
+ * task. */
 static void tell_holder(struct client *c, const struct request *rq, struct answer *ans)
 {
 	const struct task *t = ans->task;
@@ -343,7 +344,7 @@ static void tell_holder(struct client *c, const struct request *rq, struct answe
 		STRF(t->id));
 }
 
-/* The queue does not know who reads. The caller holds a task if its keyring has the token of the lock. */
+/* The queue does not know the reader. The caller holds a task if its keyring has the lock's token. */
 static void choose_can(struct client *c, struct answer *ans)
 {
 	const struct task *tasks = ans->n_tasks ? ans->tasks : ans->task;
@@ -397,7 +398,7 @@ static bool is_number(struct str id)
 	return id.n > 0;
 }
 
-/* SUCCESS, NOT_FOUND, or something that says neither. */
+/* SUCCESS, NOT_FOUND, or another code, which does not tell whether the task exists. */
 static enum result find_name(struct client *c, struct str id)
 {
 	struct request rq = { .op = OP_SHOW };
@@ -408,7 +409,7 @@ static enum result find_name(struct client *c, struct str id)
 	return ans.code;
 }
 
-/* 2 is t2 if there is a t2 and no task that is called 2. */
+/* 2 stands for t2 if there is a task t2 and no task 2. */
 static struct str known_id(struct client *c, struct str id)
 {
 	struct str full;
@@ -429,7 +430,7 @@ void client_know_ids(struct client *c, struct request *rq)
 		number_ids(c, rq);
 		return;
 	}
-	if (rq->op != OP_CREATE) /* its id is a new one */
+	if (rq->op != OP_CREATE) /* a new id stays as it is written */
 		rq->id = known_id(c, rq->id);
 	rq->parent = known_id(c, rq->parent);
 	for (size_t i = 0; i < rq->depends.n; i++)
@@ -519,7 +520,7 @@ static bool is_tidy(struct client *c)
 	return fs_write_atomic(path, arena_printf(c->arena, "%lld\n", (long long)now), 0600) != 0;
 }
 
-/* In a store of locks only, other programs leave the locks of ended tasks. Cleans them up before a claim. */
+/* In a store that keeps only locks, other programs leave the locks of ended tasks. Cleans them up before a claim. */
 static void client_call_tidy(struct client *c)
 {
 	struct request rq = { .op = OP_LOCK_CLEANUP };

@@ -76,7 +76,7 @@ int64_t client_hurried(const struct client *c, int64_t timeout_ms)
 	return c->conn.degraded && timeout_ms > HURRIED_MS ? HURRIED_MS : timeout_ms;
 }
 
-/* The call that follows is made in any case, so errors do not matter here. */
+/* Ignores errors, because the call that follows is made in any case. */
 void client_watch(struct client *c)
 {
 	struct request rq = { .op = OP_LOCK_CLEANUP };
@@ -97,6 +97,13 @@ void client_watch(struct client *c)
 	c->conn.watching = false;
 }
 
+/* --- redact ----------------------------------------------------------------------------------- */
+
+/*
+ * redact: removes this machine's folders from messages for callers elsewhere. A store's error names the path of a file that
+ * it cannot use. The file's name helps a caller; the folders around it concern only the operator.
+ */
+
 struct folders {
 	struct str v[8];
 	size_t n;
@@ -108,7 +115,7 @@ static void redact_add(struct folders *f, struct str dir)
 		f->v[f->n++] = dir;
 }
 
-/* The folder around a store that is a path: sqlite:/srv/shop/.pawl/queue.db?queue=x. */
+/* The folder of a store that is a path, as in sqlite:/srv/shop/.pawl/queue.db?queue=x. */
 static struct str folder_of_store(struct str uri)
 {
 	struct str path = uri;
@@ -138,7 +145,7 @@ static struct folders folders_of(const struct client *c)
 	return f;
 }
 
-/* The length of the longest folder that the text begins with, and of the slash behind it. */
+/* The length of the longest folder with which the text begins, including the slash after it. */
 static size_t folder_at(const struct folders *f, struct str text)
 {
 	size_t best = 0;

@@ -41,7 +41,7 @@ static char *real_of(const char *root, const char *name, struct arena *a)
 	return real ? real : path;
 }
 
-/* After links are resolved: is the nearest existing folder of the file root, or below it? */
+/* Is the file's nearest existing folder `root` itself, or below it, after links are resolved? */
 static bool folder_inside(const char *path, const char *root, struct arena *a)
 {
 	struct str dir = fs_dirname(str_c(path));
@@ -170,7 +170,7 @@ static enum result file_change_unchanged(const struct file_change *f, struct ans
 	return SUCCESS;
 }
 
-/* Removes empty folders. */
+/* Removes the file's folders, up to root, that have become empty. */
 static void file_change_tidy(const char *path, const char *root, struct arena *a)
 {
 	struct str dir = fs_dirname(str_c(path));

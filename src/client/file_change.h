@@ -19,8 +19,8 @@ struct file_change {
 	const char *root;    /* folders below it that become empty are removed */
 };
 
-/* Reads `name` under `root`, which must live as long as *f. It follows a link, but not out of root. MISCONFIGURED: `name` cannot be read, is not a
- * file, or is read-only. */
+/* Reads `name` under `root`, which must live as long as *f. It follows a link, but not out of root. MISCONFIGURED: `name`
+ * cannot be read, is not a file, or is read-only. */
 enum result file_change_load(struct file_change *f, const char *root, const char *name,
 			     struct answer *ans, struct arena *a);
 bool file_change_any(const struct file_change *f);

@@ -20,7 +20,7 @@ static void given_back_drop(struct given *t)
 	free((char *)t->last.p);
 }
 
-/* The task as it is now; its strings are in `a`. false: it is gone, or nobody can tell. */
+/* Reads the task as it is now; its strings are in `a`. false: it is gone, or cannot be read. */
 static bool given_back_check(struct queue *q, struct str id, struct given *out, struct arena *a)
 {
 	struct request rq = { .op = OP_SHOW };
@@ -44,7 +44,7 @@ static bool given_back_check(struct queue *q, struct str id, struct given *out, 
 	return true;
 }
 
-/* The cursor of the last event of the task; empty: nobody can tell. */
+/* The cursor of the task's last event; empty: the log cannot be read. */
 static struct str last_event(struct queue *q, struct str id, struct arena *a)
 {
 	struct request rq = { .op = OP_LOG };
@@ -56,8 +56,8 @@ static struct str last_event(struct queue *q, struct str id, struct arena *a)
 	return ans.code == SUCCESS && ans.n_events ? ans.events[ans.n_events - 1].cursor : STR("");
 }
 
-/* Did others only take the task, and perhaps release it, too? Two loops that wait would hand such a task to each other
- * for ever. */
+/* Did others only take the task, and perhaps release it? If that counted as a change, two waiting loops would hand the
+ * task to each other for ever. */
 static bool only_taken(struct queue *q, const struct given *t, struct arena *a)
 {
 	static const char *const idle[] = { "claimed", "resumed", "released" };
@@ -149,7 +149,7 @@ int64_t given_back_except(struct given_back *g, struct queue *q, struct request 
 			ids = arena_append(a, ids, arena_str(a, g->v[i].id));
 			if (now.held_ms && (!first || now.held_ms < first))
 				first = now.held_ms;
-		} /* else its holder died, so it is work */
+		} /* else its holder's lease has expired, so the task needs an agent */
 		arena_free(&scratch);
 		scratch = (struct arena){ 0 };
 	}

@@ -16,7 +16,7 @@
 struct given {
 	struct str id, comment, last; /* the cursors of the last comment and of the last event */
 	int64_t status, version, open_deps, canceled_deps, open_subs;
-	int64_t held_ms; /* until the lease of its holder expires; 0: nobody holds it */
+	int64_t held_ms; /* until its holder's lease expires; 0: nobody holds it */
 };
 
 struct given_back {
@@ -30,9 +30,9 @@ void given_back_note(struct given_back *g, struct queue *q, const struct request
 		     const struct answer *ans);
 /* Remembers a task that the loop, or a program that it started, released. */
 void given_back_add(struct given_back *g, struct queue *q, struct str id);
-/* Call it before a call that takes the next task: excepts the tasks that nobody has changed since, and forgets the
- * others. held: also those that another agent holds now, because it may release them before the call. Returns the time
- * until the first of their leases expires; 0: there is none. */
+/* Call it before a call that takes the next task: excludes the tasks that nobody has changed since, and forgets the
+ * others. held: also excludes tasks that another agent holds now, because it may release them before the call. Returns the
+ * time until the first of their leases expires; 0: nobody holds any of them. */
 int64_t given_back_except(struct given_back *g, struct queue *q, struct request *rq, bool held,
 			  struct arena *a);
 void given_back_free(struct given_back *g);

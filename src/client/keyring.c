@@ -175,7 +175,7 @@ static bool keyring_adopt(const struct keyring *k, struct str task, struct pendi
 	return false;
 }
 
-/* Is the file name one under which a call may have left a token? */
+/* The beginnings of the file names under which a call may have left a token. */
 struct names {
 	struct str v[2];
 	size_t n;
@@ -251,7 +251,7 @@ static int keyring_begin_pending(struct keyring *k, struct str task, const struc
 	return r;
 }
 
-/* By id first, then by label: calls before the queue had an id used the label. */
+/* By id first, then by label: calls that were made before the queue had an id used the label. */
 static struct names names_of(struct keyring *k, struct str task, struct str filter, struct str of)
 {
 	struct names names = { 0 };
@@ -358,7 +358,7 @@ static int note_success(const struct keyring *k, int fd, struct str task, int64_
 	struct buf b = BUF_MAX(KEY_FILE_MAX);
 	int r;
 
-	if (*k->id) /* the first claim of a queue learns the id only from its answer */
+	if (*k->id) /* a queue's first claim learns the id only from its answer */
 		line_add(&b, "queue_id", str_c(k->id));
 	line_add(&b, "task", task);
 	buf_addf(&b, "fence=%lld\n", (long long)fence);
@@ -405,8 +405,8 @@ static int keyring_promote(const struct keyring *k, int fd, const char *path, st
 	return r;
 }
 
-/* Another process may have saved the token of a later lock there: keep that one. If we keep a stale token, it does no
- * harm: the next call finds it. */
+/* Keeps the file if another process has saved a later lock's token in it. A stale token that stays does no harm, because
+ * the next call notices it. */
 static void forget_file(struct keyring *k, const char *path, int64_t fence, struct str token)
 {
 	struct key key;

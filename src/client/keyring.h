@@ -27,22 +27,22 @@ struct keyring {
 	struct str queue, agent, run,
 		worktree;        /* queue: its label, "sqlite:/a/q.db queue default" */
 	struct str home;         /* the .pawl folder of the queue; empty: there is none */
-	char id[TOKEN_LEN + 1];  /* the id of the queue; empty: none, or unknown */
+	char id[TOKEN_LEN + 1];  /* the queue's id; empty: none, or unknown */
 	char origin[ORIGIN_MAX]; /* of the queue's server; empty: pawl opens the store itself */
 	bool sure;               /* the id comes from the store, not from a cache */
 	struct arena *arena;
 };
 
-/* In $XDG_STATE_HOME or ~/.local/state. Calls below return 0 or -errno. -ELOOP: the folder is a link; -EPERM: it
- * belongs to another user. Such a folder is not used. */
+/* Uses a folder in $XDG_STATE_HOME or ~/.local/state. The calls below return 0 or -errno. They refuse a folder that is a
+ * link (-ELOOP) or belongs to another user (-EPERM). */
 int keyring_open(struct keyring *k, struct str queue, struct str agent, struct str run,
 		 struct str worktree, struct arena *a);
 
-/* Sets the id of the queue; empty: none, or unknown. */
+/* Sets the queue's id; empty: none, or unknown. */
 void keyring_queue(struct keyring *k, struct str id, bool sure);
 /* Sets the origin of the queue's server. */
 void keyring_server(struct keyring *k, struct str origin);
-/* The queue of `from` was copied to `to`: saves its tokens for the origin of `to`, too. 0 or -errno. */
+/* Call it after the queue of `from` was copied to `to`: saves its tokens for the origin of `to`, too. 0 or -errno. */
 int keyring_copy(const struct keyring *from, const struct keyring *to);
 
 /* Makes the folder if it is missing. Other private files of the user also go there. */
@@ -64,21 +64,21 @@ struct pending {
 
 /* The token for an acquisition of `task`: a fresh one, or that of a call without an answer. */
 int keyring_begin(struct keyring *k, struct str task, struct pending *p);
-/* The same for any task that matches `filter`, a text that is equal for equal filters. of: for `done --claim-next`,
- * a text that identifies the call. Only the same call adopts its pending token; a call without `of` (`next --claim`)
- * adopts any. */
+/* The token for an acquisition of any task that matches `filter`, a text that is equal for equal filters. of: for
+ * `done --claim-next`, a text that identifies the call. Only the same call adopts its pending token; a call without `of`
+ * (`next --claim`) adopts any. */
 int keyring_begin_any(struct keyring *k, struct str filter, struct str of, struct pending *p);
-/* The acquisition succeeded. */
+/* Call it when the acquisition has succeeded: the pending token becomes the saved one. */
 int keyring_keep(struct keyring *k, struct pending *p, struct str task, int64_t fence);
-/* The token certainly holds no lock: forgets it. */
+/* Call it when the token certainly holds no lock: forgets it. */
 void keyring_drop(struct keyring *k, struct pending *p);
-/* It is unknown whether the call succeeded: keeps the file for a repeat. */
+/* Call it when the call may have succeeded: keeps the file for a repeat. */
 void keyring_leave(struct keyring *k, struct pending *p);
 /* Saves an explicit token. */
 int keyring_save(struct keyring *k, struct str task, struct str token, int64_t fence);
-/* The locks of the task up to this fence have ended. */
+/* Call it when the task's locks up to this fence have ended: removes their token. */
 void keyring_forget(struct keyring *k, struct str task, int64_t fence);
-/* The lock of this token has ended. */
+/* Call it when this token's lock has ended: removes the token. */
 void keyring_forget_token(struct keyring *k, struct str task, struct str token);
 
 /* For doctor: calls `fn` for every file. queue, task and agent are empty if the file cannot be

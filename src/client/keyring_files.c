@@ -66,7 +66,7 @@ bool key_read(const char *path, struct key *out, struct arena *a)
 
 /* --- names --------------------------------------------------------------------------------- */
 
-/* Ids of tasks ignore case. */
+/* Task ids ignore case. */
 static void add_small(struct buf *b, struct str s)
 {
 	for (size_t i = 0; i < s.n; i++)
@@ -129,6 +129,11 @@ char *key_saved(const struct keyring *k, enum key_by by, struct str task)
 	return key_path(k, key_name(k, by, task, STR("")), ".token");
 }
 
+/* --- keyring old ------------------------------------------------------------------------------ */
+
+/* Old files of the keyring: those of a queue that was moved, migrated or created again, and of removed queues. Also lists all
+ * files, for doctor. A copied folder gets no tokens: they follow a queue only if its old worktree is gone. */
+
 #define OLD_MS (30 * INT64_C(86400000))
 #define SWEEP_MOST 200 /* a sweep reads at most this many files */
 
@@ -139,7 +144,7 @@ static int64_t keyring_old_modified(const struct stat *st)
 
 /* --- moved ---------------------------------------------------------------------------------- */
 
-/* Removes the last part of both paths, if it is equal. */
+/* Removes the last part of both paths if it is equal in both. */
 static bool cut_same_part(struct str *a, struct str *b)
 {
 	size_t i = a->n, j = b->n;
@@ -183,7 +188,7 @@ static bool is_ours(const struct keyring *k, const struct key *key, struct str t
 	       str_eq(key->agent, k->agent) && str_eq(key->run, k->run) && moved_together(k, key);
 }
 
-/* Renames the file, so that later calls find it by its name. Another process may do the same at once. */
+/* Renames the file, so that later calls find it by its name. Another process may be renaming it at the same time. */
 static void rename_moved(const struct keyring *k, const char *path, struct str task)
 {
 	const char *saved = key_saved(k, *k->id ? KEY_BY_ID : KEY_BY_LABEL, task);

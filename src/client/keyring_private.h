@@ -19,7 +19,7 @@ bool key_read(const char *path, struct key *out, struct arena *a);
 
 /* Is the queue named by its id or by its label? */
 enum key_by { KEY_BY_ID, KEY_BY_LABEL };
-/* The beginning of the file names of a key. filter: for acquisitions of any task that matches it. */
+/* The beginning of a key's file names. filter: for acquisitions of any task that matches it. */
 struct str key_name(const struct keyring *k, enum key_by by, struct str task, struct str filter);
 /* The first KEY_HEAD characters of a name by id: equal for all worktrees. */
 #define KEY_HEAD 16
@@ -38,7 +38,7 @@ int keyring_check(const struct keyring *k);
 /* Finds a token of the same queue, agent, run and worktree that was saved before the queue was moved. Renames its
  * file, so that keyring_find() finds it. */
 bool keyring_moved(struct keyring *k, struct str task, struct key *out);
-/* The same for keyring_seek(). */
+/* Finds the latest token that was saved for this place under any queue id, for keyring_seek(). Renames its file, too. */
 bool keyring_older(struct keyring *k, struct str task, struct key *out);
 
 #endif

@@ -12,12 +12,12 @@
 
 #define GIT_FILE_MAX (64 * 1024)
 
-/* --- git, by its files only: running git would take longer than the rest of a call --------- */
+/* --- git's files (running git would take longer than the rest of a call) ------------------- */
 
 struct git {
 	char *root;   /* of the current worktree; NULL: not in a worktree */
 	char *main;   /* of the main worktree, if the current one is linked to it; else NULL */
-	char *linked; /* git's name of the current worktree, if it is a linked one; else NULL */
+	char *linked; /* git's name for the current worktree, if it is a linked one; else NULL */
 };
 
 /* Reads a path, relative to `dir`, from the first line of a git file. Returns the real path or NULL. */
@@ -106,8 +106,8 @@ static void find_git(struct git *g, const char *dir, struct arena *a)
 	}
 }
 
-/* Does the folder look like a bare repository? Git would stop its search there, and a clone can contain such a
- * folder. */
+/* Does the folder look like a bare repository? Git would stop its search there, and a clone can contain a folder like
+ * that. */
 static bool is_bare(struct str dir, struct arena *a)
 {
 	struct stat st;
@@ -234,6 +234,13 @@ enum result place_find(struct place *p, struct answer *ans, struct arena *a)
 	return dir ? place_find_from(p, dir, ans, a) : ans->code;
 }
 
+/* --- queue id --------------------------------------------------------------------------------- */
+
+/*
+ * Finds the queue's id. A local store is read at every call that needs the id. A read from a server would cost a
+ * round trip, so the last id is cached. If a token is not found under the cached id, the client asks the server again.
+ */
+
 static char *kept_path(struct client *c)
 {
 	struct str name = hash_hex(c->arena, c->keyring.queue);
@@ -295,6 +302,10 @@ int client_copy_tokens(struct client *from, struct client *to)
 	(void)client_ask_queue(from);
 	return keyring_copy(&from->keyring, &to->keyring);
 }
+
+/* --- line ------------------------------------------------------------------------------------- */
+
+/* Escapes control characters, so that no path can begin a second line and forge another name. */
 
 void line_add(struct buf *b, const char *name, struct str value)
 {

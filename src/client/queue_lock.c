@@ -64,7 +64,7 @@ static void sign_process(struct request *rq, struct arena *a)
 	GIVE(rq, boot_id, proc_here(a));
 }
 
-/* QUEUE_LOCK_MS, within the limits of the settings. */
+/* QUEUE_LOCK_MS, within the settings' limits. */
 static int64_t queue_lock_lease(const struct client *c)
 {
 	int64_t least = settings_number(&c->conn.settings, "lease.min"),

@@ -7,11 +7,11 @@
 
 #include "client/client.h"
 
-/* The name of the system's user; "uidN" if it is unknown. */
+/* The name of the system user; "uidN" if it is unknown. */
 struct str client_user(struct arena *a);
-/* For queue_config.pass: our token of that lock, from this process, PAWL_LOCK_TOKEN or the keyring. Empty: none. */
+/* For queue_config.pass: our token for that lock, from this process, PAWL_LOCK_TOKEN or the keyring. Empty: none. */
 struct str client_pass(void *client, enum typed kind, struct arena *a);
-/* Adds user and operation to a request that takes such a lock or declares an emergency. */
+/* Adds user and operation to a request that takes a lock of the whole queue or declares an emergency. */
 void client_sign(struct client *c, struct request *rq);
 
 #endif

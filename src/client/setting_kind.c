@@ -88,7 +88,7 @@ struct str setting_nearest(struct str name, struct arena *a)
 	return arena_printf(a, "did you mean %s? `pawl config` lists all settings", near);
 }
 
-/* Names that existing scripts set. */
+/* Variables that existing scripts set. */
 static const struct {
 	const char *variable, *setting;
 } script_names[] = {
@@ -111,6 +111,11 @@ const char *setting_script_variable(const char *setting)
 			return script_names[i].variable;
 	return NULL;
 }
+
+/* --- timeout ---------------------------------------------------------------------------------- */
+
+/* Chooses how long a change waits: --timeout, then the settings, then a default for each kind of change and caller. A degraded
+ * queue shortens every timeout except an explicit --timeout. */
 
 #define TIMEOUT_MAX (INT64_C(365) * 24 * 3600 * 1000)
 
@@ -160,7 +165,7 @@ static int64_t usual_timeout(const struct client *c, unsigned kind)
 	return timeout_of_kind(c, kind);
 }
 
-/* --timeout is the caller's own decision. */
+/* --timeout is the caller's own decision, so a degraded queue does not shorten it. */
 int64_t client_timeout(const struct client *c, unsigned kind)
 {
 	int64_t usual = usual_timeout(c, kind);

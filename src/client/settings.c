@@ -104,7 +104,7 @@ struct loading {
 };
 
 /* A clone's config must not write sentences into an agent's prompt. A message for an agent quotes nothing, and any other
- * message only the start: a person may hand it on. */
+ * message quotes only the start, because a person may pass it on to an agent. */
 #define QUOTED 20
 
 static bool may_quote(const struct loading *l)
@@ -250,7 +250,7 @@ static const char *from_environment(const struct setting *set, const char **name
 	return value;
 }
 
-/* Fail loudly: the user expects that calls ignore locks, and pawl cannot do that. */
+/* Fails loudly: the user expects calls to ignore locks, and pawl cannot do that. */
 static enum result refuse_disabled(struct answer *ans)
 {
 	const char *value = getenv("QUEUE_LOCK_DISABLED");

@@ -30,13 +30,13 @@ struct settings_value {
 
 struct settings {
 	struct settings_value *values;      /* in the order of settings_list */
-	const char *queue_file, *user_file; /* NULL: there is no place for it */
+	const char *queue_file, *user_file; /* NULL: there is no folder for it */
 	struct str queue_text; /* the bytes of queue_file; the user trusts these bytes */
 	struct settings_value queue_store, queue_name,
 		queue_agent; /* `store`, `queue` and `agent` in queue_file; no origin: not set there */
 	struct settings_value own_agent, own_queue; /* in user_file, or the default */
 	bool disagree;  /* each value is valid, but two of them conflict */
-	bool for_agent; /* set before settings_load(): its messages repeat nothing of queue_file */
+	bool for_agent; /* set before settings_load(): its messages quote nothing from queue_file */
 };
 
 /* pawl_dir: the .pawl folder, or NULL. SUCCESS, or MISCONFIGURED in *ans with file and line. */
@@ -55,22 +55,28 @@ void settings_policy(const struct settings *s, struct policy *p);
  * is replaced atomically. */
 enum result settings_write(const char *file, struct str name, const struct str *value,
 			   struct answer *ans, struct arena *a);
-/* The same for a file of `s`. USAGE if the value would conflict with another setting. */
+/* settings_write() for a file of `s`. USAGE if the value would conflict with another setting. */
 enum result settings_change(const struct settings *s, const char *file, struct str name,
 			    const struct str *value, struct answer *ans, struct arena *a);
 /* Removes all settings from the file except `store` and `queue`. gone: the names of the removed settings. */
 enum result settings_reset(const char *file, struct strs *gone, struct answer *ans,
 			   struct arena *a);
 
+/* --- setting kind ----------------------------------------------------------------------------- */
+
+/*
+ * setting_kind: validates setting values, and words the messages about invalid ones.
+ */
+
 /* Empty if the value is valid, else a description of valid values. */
 struct str setting_fault(const struct setting *s, struct str value, struct arena *a);
-/* The message about a wrong value. allowed: the description of valid values. */
+/* The message about an invalid value. allowed: the description of valid values. */
 struct str setting_bad(const struct setting *s, struct str value, struct str allowed,
 		       struct arena *a);
 /* The hint for an unknown setting. */
 struct str setting_nearest(struct str name, struct arena *a);
 
-/* The variable of existing scripts that has this setting; NULL: there is none. */
+/* The variable by which existing scripts set this setting; NULL: there is none. */
 const char *setting_script_variable(const char *setting);
 
 #endif

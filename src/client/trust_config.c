@@ -33,8 +33,8 @@ static struct str trust_asks(const struct settings *s, struct str uri, struct ar
 	return arena_printf(a, "%s", arena_cstr(a, text_line(a, uri_shown(a, uri))));
 }
 
-/* Is .pawl another user's, in a folder that all users can write to, such as /tmp? Any user can create a .pawl there,
- * and a search from below finds it. A folder that is shared with a group does not count. */
+/* Does .pawl belong to another user, in a folder that all users can write to, such as /tmp? Any user can create a .pawl
+ * there, and a search from below finds it. A folder that is shared with a group does not count. */
 static bool is_planted(const struct place *p, uid_t *owner)
 {
 	struct stat queue, folder;
@@ -45,7 +45,7 @@ static bool is_planted(const struct place *p, uid_t *owner)
 	return (folder.st_mode & S_IWOTH) && queue.st_uid != 0 && queue.st_uid != geteuid();
 }
 
-/* Could it be a sentence? A name of one plain word needs no trust. */
+/* A name that is one plain word needs no trust; anything else could be a sentence for an agent. */
 #define WORD_MAX 120
 
 static bool is_word(struct str s)
@@ -56,7 +56,7 @@ static bool is_word(struct str s)
 	return s.n <= WORD_MAX;
 }
 
-/* One more line that needs trust. */
+/* Adds a line of the config that needs trust. */
 static void add_reason(struct trust *t, struct str line, struct str why, struct arena *a)
 {
 	if (t->state == TRUST_MISSING) {
@@ -176,6 +176,11 @@ enum result trust_refuse(struct str why, struct answer *ans, struct arena *a)
 		STR("if you are an agent, ask the person you work for to run it; do not "
 		    "work around it"));
 }
+
+/* --- trust file ------------------------------------------------------------------------------- */
+
+/* The user's saved trust: one file for each config, named by the hash of its path. So two calls at the same time
+ * never overwrite each other. */
 
 #define TRUST_FILE_MAX (64 * 1024)
 

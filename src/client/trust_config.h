@@ -19,7 +19,7 @@
 #include "client/settings.h"
 
 enum trust_state {
-	TRUST_MISSING, /* the store must not be opened; also the state before trust_judge() */
+	TRUST_MISSING, /* the store must not be opened; also the state before trust_decide() */
 	TRUST_SAID,    /* the user named the store in this call or in the user's own settings */
 	TRUST_INSIDE,  /* the store is inside the folder that has .pawl, or there is no queue */
 	TRUST_REMOTE,  /* the store is a remote of the user's own repository */
@@ -41,8 +41,8 @@ struct trust {
 	bool names;      /* the config names the agent, or a queue of several words */
 };
 
-/* Judges the queue's config. uri: its store with absolute paths, or the default store. dir: the folder in whose
- * repository a remote is looked up. */
+/* Decides whether the queue's config is trusted. uri: its store with absolute paths, or the default store. dir: the folder
+ * in whose repository a remote is looked up. */
 void trust_decide(struct trust *t, const struct place *p, const struct settings *s, struct str uri,
 		  const char *dir, struct arena *a);
 /* MISCONFIGURED in *ans if the store is not trusted. The message tells a person the command that gives trust; it tells an
@@ -53,11 +53,11 @@ enum result trust_check(const struct trust *t, struct answer *ans, struct arena 
 enum result trust_refuse(struct str why, struct answer *ans, struct arena *a);
 /* Every line that trust covers, with the reason in brackets. */
 struct str trust_reasons(const struct trust *t, const char *separator, struct arena *a);
-/* What a person, or an agent, should do about it. */
+/* The next step for a person, or for an agent. */
 struct str trust_advice(const struct trust *t);
 
-/* The user has set something in this config, by `init` or `config set`. Does that include trust in the rest of it?
- * before: the verdict on the file before that. store: the user named the store. Names that came with a clone stay
+/* The user has just changed this config, by `init` or `config set`. Does that include trust in the rest of it?
+ * before: the decision about the file before the change. store: the user named the store. Names that came with a clone stay
  * untrusted, and an agent that repeats the clone's words gives no trust. */
 bool trust_included(const struct trust *t, const struct trust *before, bool store);
 

@@ -50,7 +50,7 @@ static const char *trust_reach_real(const char *path, struct arena *a)
 		while (rest.n && rest.p[0] == '/')
 			rest = str_n(rest.p + 1, rest.n - 1);
 		found = fs_join(a, str_c(found), rest);
-		/* a link whose target has no folder yet */
+		/* refuse a link whose target has no folder yet */
 		if (has_part(rest, "..") || !is_missing(found, rest, a))
 			return NULL;
 	}
@@ -82,7 +82,7 @@ bool trust_linked(struct str uri, const char *root, struct arena *a)
 	return false;
 }
 
-/* A path on this machine. A clone cannot write the repository's own .git, but only a git store belongs there. */
+/* For a path on this machine. A clone cannot write the repository's own .git, but only a git store belongs there. */
 static enum trust_state path_reach(struct str path, struct str scheme, const char *root,
 				   const char *dir, struct str *to, struct str *why,
 				   struct arena *a)
@@ -112,7 +112,7 @@ static bool trust_reach_has(struct str text, struct str part)
 	return false;
 }
 
-/* A URL, or HOST:PATH; //HOST/PATH is the rest of git://HOST/PATH. */
+/* Is it a URL or HOST:PATH? //HOST/PATH is the rest of git://HOST/PATH. */
 static bool is_server(struct str path)
 {
 	size_t i = 0;
@@ -224,6 +224,11 @@ enum trust_state trust_reach(struct str uri, const char *root, const char *dir, 
 	return TRUST_MISSING;
 }
 
+/* --- trust remote ----------------------------------------------------------------------------- */
+
+/* Finds remotes in the user's own repository. It reads git's files, because running git would take too long. A remote counts
+ * only if files of the user or of root define it, and no file that a pull could change. */
+
 #define GIT_CONFIG_MAX (256 * 1024)
 
 struct remotes {
@@ -298,7 +303,7 @@ static void read_config(struct remotes *r, struct str text)
 	}
 }
 
-/* The caller or root owns the file: another user could name any remote in it. */
+/* Does the caller or root own the file? Another user could name any remote in it. */
 static bool is_mine(const char *path)
 {
 	struct stat st;

@@ -154,13 +154,22 @@ static const struct remote_ops remote_ops = {
 extern const struct module pawl_module;
 const struct module pawl_module = { .abi = MODULE_ABI, .remote = &remote_ops };
 
+/* --- watch ------------------------------------------------------------------------------------ */
+
+/*
+ * Waiting for changes. A second connection carries a stream with a line for each change
+ * (GET /v1/events?wake=1). Callers wait on an epoll set of this connection and a timer. The timer
+ * makes the set readable after each new connection, because a change may have come before it, and
+ * when the server has sent nothing for too long. While there is no stream, callers poll.
+ */
+
 #define SILENT_MS 45000 /* the server sends a line every 15 s */
-#define OPEN_MS 3000    /* a caller has other work to do */
+#define OPEN_MS 3000    /* short, because the caller has other work */
 #define PAUSE_MS 500    /* between two attempts to open the stream */
 #define PAUSE_MAX_MS 30000
 #define LINE_MAX_BYTES (64u << 10)
-#define LINES_MAX 1000  /* read at once: the caller must come back to its heartbeats */
-#define UNUSED_MS 20000 /* longer than the pause between two lines: nobody waits any more */
+#define LINES_MAX 1000  /* read at most this many at once: the caller must renew its leases */
+#define UNUSED_MS 20000 /* longer than the pause between two lines: no caller is waiting */
 
 static void set_timer(const struct watch *w, int64_t ms)
 {
@@ -231,7 +240,7 @@ static bool open_stream(struct far_queue *r)
 	return opened;
 }
 
-/* The next attempt comes after a pause, unless the stream was of use. */
+/* The next attempt comes after a pause, unless the stream was useful. */
 static void end_stream(struct watch *w, bool useful)
 {
 	w->open = false;
@@ -279,7 +288,7 @@ void remote_woken(struct far_queue *r)
 		if (++lines == LINES_MAX)
 			break;
 	}
-	w->fresh = n == 1; /* more lines may be in memory, which makes no descriptor readable */
+	w->fresh = n == 1; /* more lines may be in memory, where no descriptor shows them */
 	if (n == 1 || (n == -2 && !silent)) {
 		set_timer(w, n == 1 ? 0 : SILENT_MS);
 		return;
@@ -288,7 +297,7 @@ void remote_woken(struct far_queue *r)
 	end_stream(w, w->heard);
 }
 
-/* A stream that nobody reads keeps a connection and one of the waits of its token. */
+/* Closes an unused stream, which would keep a connection and one of its token's waits. */
 void remote_watch_rest(struct far_queue *r)
 {
 	struct watch *w = &r->watch;

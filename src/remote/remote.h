@@ -5,13 +5,13 @@
 #include "http/http_client.h"
 #include "queue/remote_queue.h"
 
-#define PARK_MAX_MS 60000 /* as long as a server lets a call wait */
+#define PARK_MAX_MS 60000 /* the longest wait that a server allows */
 
-/* The stream of changes (watch.c). */
+/* The stream of changes (remote.c). */
 struct watch {
 	struct http_client *http; /* NULL: it was never opened */
 	int set, timer;           /* -1: none */
-	bool open, fresh;         /* fresh: its caller has not looked since it was opened */
+	bool open, fresh;         /* fresh: the caller has not read since it was opened */
 	bool heard;               /* the server has sent a line */
 	int64_t again_at, pause_ms;
 	int64_t asked_at; /* when a caller last waited for it */
@@ -24,13 +24,13 @@ struct far_queue {
 	struct arena arena;
 	const char *url;
 	const char *queue; /* "queue=NAME", encoded, or "" */
-	struct str bearer; /* the token of the caller */
-	bool insecure;     /* send it although nothing proves the server */
+	struct str bearer; /* the caller's token */
+	bool insecure;     /* send it although the server has not proved itself */
 	struct str proof;  /* for http_client_prove() */
-	bool asked;        /* for the token */
-	bool resent;       /* the last question had to be asked again after it may have arrived */
+	bool asked;        /* the token was looked up */
+	bool resent;       /* the last question may have arrived more than once */
 	int64_t timeout_ms, park_ms;
-	long long attempts; /* of all questions */
+	long long attempts; /* number of attempts, over all questions */
 };
 
 /* One question to the server. */
@@ -39,24 +39,24 @@ struct question {
 	const char *query; /* without '?'; may be NULL */
 	struct str body;
 	bool changes;     /* it may change the queue */
-	bool again;       /* the server recognises it, so that it may be sent again */
-	int64_t wait_ms;  /* how long the server may wait before it answers */
-	int64_t again_ms; /* it may be sent again only this long; 0: until the timeout */
+	bool again;       /* the server recognises it, so it may be sent again */
+	int64_t wait_ms;  /* the server may wait up to this long before it answers */
+	int64_t again_ms; /* it may be sent again for up to this long; 0: until the timeout */
 };
 
-/* Asks until there is an answer or the timeout is over. SUCCESS: *body has the frames. Else *ans has the reason, and
- * whether a change was made. */
+/* Asks until there is an answer or the timeout is over. SUCCESS: *body has the frames. Otherwise
+ * *ans has the reason, and says whether a change was made. */
 enum result remote_ask(struct far_queue *r, const struct question *k, struct str *body,
 		       struct answer *ans, struct arena *a);
-/* The answer has bytes that no server of pawl sends. why: NULL: they cannot be read at all. */
+/* Reports an answer that no pawl server sends. why: its fault; NULL: it cannot be read. */
 enum result remote_garbled(struct far_queue *r, bool changes, const char *why, struct answer *ans,
 			   struct arena *a);
-/* A text that the server wrote, as the caller shall read it. */
+/* Quotes a text from the server, if a coding agent reads the answers. */
 struct str remote_words(const struct far_queue *r, struct str text, struct arena *a);
-/* The same for all of them in an answer. */
+/* Quotes all texts from the server in an answer. */
 void remote_quote(const struct far_queue *r, struct answer *ans, struct arena *a);
 void remote_sleep(int64_t ms);
-/* Finds the token of the caller, once. */
+/* Looks up the caller's token, once. */
 enum result remote_bearer(struct far_queue *r, struct answer *ans);
 /* A client for another connection. 0, or -1 and `why`. */
 int remote_client(struct far_queue *r, struct http_client **out, char *why, size_t room);

@@ -10,10 +10,10 @@
 #include "core/validate.h"
 #include "remote/remote.h"
 
-#define ATTEMPT_MIN_MS 3000 /* a server that is only slow gets this long */
+#define ATTEMPT_MIN_MS 3000 /* shortest time for an attempt: the server may only be slow */
 #define ANSWER_MS \
 	5000 /* a network needs time, even if the caller does not want to wait for locks */
-#define ABSENT_MS 3000 /* how long a server that takes no connection may be away */
+#define ABSENT_MS 3000 /* retry for up to this long if nothing accepts a connection */
 #define PAUSE_MS 50
 #define PAUSE_MAX_MS 2000
 #define REFUSAL_MAX (1u << 20)
@@ -27,7 +27,7 @@ struct asking {
 	int64_t deadline, absent_until, again_until;
 	struct backoff pause;
 	bool unknown; /* an attempt may have made the change */
-	/* of a refusal */
+	/* the parts of a refusal */
 	struct str code, message, hint, fault;
 };
 
@@ -76,7 +76,8 @@ static enum result remote_ask_unreachable(struct asking *x, struct str why)
 			       unreachable_hint(x));
 }
 
-/* The token and the request stay here: another program may listen at the address of the server. */
+/* The token and the request were not sent, because another program may be listening at the
+ * server's address. */
 static enum result remote_ask_unproven(struct asking *x)
 {
 	return remote_ask_fail(
@@ -119,7 +120,7 @@ static enum result remote_ask_unauthorized(struct asking *x)
 		    "`pawl login` takes it"));
 }
 
-/* A refusal is never a success, whatever its code says: there is no answer. */
+/* A refusal has no answer, so a code that means success becomes API_ERROR. */
 static enum result code_of(struct str name)
 {
 	for (int code = USAGE; code < 100; code++)
@@ -196,7 +197,8 @@ static struct str text_of(const json_t *o, const char *key, struct arena *a)
 				 : STR("");
 }
 
-/* Reads {"error":{"code":…}} if the body is one. Parsed JSON takes many times the memory of its text. */
+/* Reads {"error":{"code":…}} from the body, if it is there. A longer body is not parsed, because
+ * parsed JSON takes many times the memory of its text. */
 static void read_refusal(struct asking *x)
 {
 	struct str body = x->http.body;
@@ -222,13 +224,13 @@ static int64_t retry_after(const struct asking *x)
 	return (seconds < 3600 ? seconds : 3600) * 1000;
 }
 
-/* Would the server recognise a request that it may have got already? */
+/* Would the server recognise a request that it may already have received? */
 static bool may_repeat(const struct asking *x)
 {
 	return x->k->again && os_boot_ms() < x->again_until;
 }
 
-/* Shall we ask again? Sleeps until then. */
+/* Is there time for another attempt? If so, sleeps until it is due. */
 static bool remote_ask_again(struct asking *x, int64_t least)
 {
 	int64_t now = os_boot_ms(), ms = backoff_next(&x->pause, now);
@@ -246,7 +248,7 @@ static bool is_frames(const struct http_answer *h)
 	return str_eq_nocase(str_trim(str_cut(&type, ';')), STR(FRAME_TYPE));
 }
 
-/* Judges an answer. true: *code is final. */
+/* Decides what an answer means. true: *code is final; false: ask again. */
 static bool remote_ask_decide(struct asking *x, enum result *code, struct str *body)
 {
 	int status = x->http.status;
@@ -276,7 +278,7 @@ static bool remote_ask_decide(struct asking *x, enum result *code, struct str *b
 
 /* --- asking --------------------------------------------------------------------------------------- */
 
-/* Keeps the hash of the token, which the server must know, and has the server prove itself. */
+/* Makes the server prove itself: it must know the hash of the token. */
 static void expect_proof(struct far_queue *r)
 {
 	if (r->bearer.n)
@@ -299,7 +301,7 @@ enum result remote_bearer(struct far_queue *r, struct answer *ans)
 	return code;
 }
 
-/* An attempt gets half of the time that is left: a connection that went dead must not take all of it. */
+/* An attempt gets half of the remaining time, so a dead connection cannot use up all of it. */
 static int64_t attempt_until(const struct asking *x)
 {
 	int64_t now = os_boot_ms(), left = x->deadline - now - x->k->wait_ms, share = left / 2;
@@ -309,7 +311,7 @@ static int64_t attempt_until(const struct asking *x)
 	return now + x->k->wait_ms + (share < ATTEMPT_MIN_MS ? ATTEMPT_MIN_MS : share);
 }
 
-/* The number of the attempt lets the server recognise an earlier one that arrives after it. */
+/* The attempt number lets the server recognise an earlier attempt that arrives late. */
 static const char *target_of(const struct asking *x)
 {
 	const char *query = x->k->query, *queue = x->r->queue;
@@ -330,13 +332,13 @@ static enum http_fate remote_ask_attempt(struct asking *x)
 			 attempt_until(x), x->arena, &x->http);
 }
 
-/* Has nothing listened there for too long? A server that took the connection is only slow. */
+/* Has nothing listened there for too long? A server that accepted the connection is only slow. */
 static bool is_absent(const struct asking *x)
 {
 	return os_boot_ms() >= x->absent_until && !(x->http.connected && x->http.timed_out);
 }
 
-/* No answer came. Shall we ask again? */
+/* No answer came. Returns whether to ask again. */
 static bool remote_ask_lost(struct asking *x, enum http_fate fate)
 {
 	x->unknown |= fate == HTTP_UNKNOWN;

@@ -11,7 +11,8 @@
 
 #define POLL_MS 200
 
-/* Cuts the answer at the start of *rest. It has no task, so a success that only some calls know is a fault. */
+/* Cuts the answer at the start of *rest. These requests take no task, so the codes of other
+ * calls, such as NO_TASKS, are a fault. */
 static enum result open_answer(struct far_queue *r, struct str *rest, bool changes,
 			       struct answer *ans, struct arena *a)
 {
@@ -51,7 +52,7 @@ static enum result remote_bulk_ask(struct far_queue *r, const char *what, struct
 	return ans->code;
 }
 
-/* A scratch queue. A repetition of either call finds its work done. */
+/* Creates or removes a scratch queue. Either may be repeated: the repetition finds it done. */
 static enum result ask_scratch(struct far_queue *r, const char *what, struct answer *ans,
 			       struct arena *a)
 {
@@ -80,7 +81,8 @@ enum result remote_discard(struct far_queue *r, struct answer *ans, struct arena
 	return ans->code;
 }
 
-/* The same for a change that locks of the whole queue can refuse. Such a refusal has changed nothing. */
+/* As remote_bulk_ask(), for a change that locks of the whole queue can refuse. A refusal by such
+ * a lock has changed nothing, so the change is retried until the timeout. */
 static enum result ask_in_turn(struct far_queue *r, const char *what, struct str body,
 			       struct str *rest, struct answer *ans, struct arena *a)
 {
@@ -161,7 +163,7 @@ enum result remote_names(struct far_queue *r, name_fn *fn, void *ctx, struct ans
 	return code;
 }
 
-/* The name of a check can be a sentence, too. */
+/* The server's name for a check may be a whole sentence, so it is quoted, too. */
 static void quote_finding(const struct far_queue *r, struct frame_finding *f, struct arena *a)
 {
 	if (!r->config->for_agent)
@@ -194,7 +196,7 @@ enum result remote_check(struct far_queue *r, check_fn *fn, void *ctx, struct an
 
 /* --- out ------------------------------------------------------------------------------------------- */
 
-/* The id becomes the name of a file, and the texts its content. */
+/* The id becomes a file name and the texts its content, so both must be valid. */
 static const char *exported_fault(const struct parcel *p, struct arena *a)
 {
 	const char *fault = id_fault(p->task.id);

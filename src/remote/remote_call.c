@@ -9,10 +9,10 @@
 #include "format/answer_form.h"
 #include "remote/remote.h"
 
-#define CALL_BYTES (768u << 10) /* below the limit of a body */
-#define POLL_MS 100 /* between two tries of a call that a lock of the whole queue refuses */
+#define CALL_BYTES (768u << 10) /* below the size limit of a request body */
+#define POLL_MS 100             /* between two attempts of a call that a queue lock refuses */
 #define POLL_MAX_MS 1000
-#define WATCHED_MS 5000 /* the same while a stream has the changes */
+#define WATCHED_MS 5000 /* between two attempts while a stream reports changes */
 
 struct calls {
 	struct far_queue *r;
@@ -25,15 +25,16 @@ struct calls {
 	struct arena *arena;
 };
 
-/* The holder completes its task. The task keeps this with the token until the next acquisition: see is_repeat() of core.
- * A record for the answer would be the most expensive part of the call. Other ends of a lock need one: a task that was
- * released is soon acquired again. */
+/* Is the holder completing its own task? The task records this with the token until the next
+ * acquisition (is_repeat() in core), so the call needs no request id. Storing an answer would be
+ * the most expensive part of the call. Other calls that end a lock need a request id, because a
+ * released task is soon acquired again. */
 static bool completes_own(const struct request *rq)
 {
 	return rq->op == OP_DONE && rq->token.n && !rq->force && !rq->take;
 }
 
-/* A token in the request makes an acquisition recognisable, and `done`. A heartbeat may be made twice. */
+/* A token identifies a repeated acquisition or `done`. A heartbeat may safely be made twice. */
 static bool needs_id(const struct request *rq)
 {
 	unsigned flags = op_flags(rq->op);
@@ -73,14 +74,15 @@ static struct calls remote_call_prepare(struct far_queue *r, const struct reques
 	return c;
 }
 
-/* Hides that the server recognised the call, if the caller made it once and only this module or a proxy repeated it. */
+/* Hides that the server recognised the call, if the caller made it once and only this module or
+ * a proxy repeated it. */
 static void hide_repeated(const struct calls *c, struct answer *ans)
 {
 	if (ans->repeated == REPEATED_MAYBE || (c->r->resent && ans->repeated))
 		ans->repeated = c->r->config->tells_resent ? REPEATED_MAYBE : 0;
 }
 
-/* Nothing above this module checks an answer again. */
+/* Checks the answer here, because no code above this module does. */
 static void check_answer(struct calls *c, size_t i)
 {
 	bool changes = !(op_flags(c->rqs[i].op) & OP_READS);
@@ -103,7 +105,7 @@ static size_t first_refused(const struct answer *answers, size_t n)
 	return i;
 }
 
-/* If one call of a commit is refused, none is made, and the other answers are empty. */
+/* If one call of a commit is refused, none is made, so the other answers must be empty. */
 static void check_commit(struct calls *c, size_t n)
 {
 	size_t bad = first_refused(c->answers, n);
@@ -122,8 +124,9 @@ static bool remote_call_waits(const struct calls *c)
 	return c->n_left == 1 && (op == OP_TAKE || op == OP_NEXT) && c->r->park_ms;
 }
 
-/* The token makes an acquisition recognisable as long as its lease lasts. After that, a repetition would acquire a second
- * lock. So it is sent again only during the first half of its lease, which leaves the server time to answer. */
+/* The token identifies a repeated acquisition until its lease expires. After that, a repetition
+ * would acquire a second lock. So it is sent again only during the first half of its lease,
+ * which leaves the server time to answer. */
 static int64_t again_ms(const struct calls *c, size_t i)
 {
 	const struct request *rq = &c->rqs[i];
@@ -200,7 +203,7 @@ static void keep_barred(struct calls *c)
 	c->n_left = kept;
 }
 
-/* Does the caller hold the lock that refused the call? Then sends its token along, once. */
+/* Does the caller hold the lock that refused the call? If so, adds its token, once. */
 static bool has_pass(struct calls *c, size_t i)
 {
 	const struct queue_config *config = c->r->config;
@@ -245,19 +248,20 @@ static bool wait_free(const struct calls *c, struct backoff *pause)
 	if (ms < 0 || left <= 0)
 		return false;
 	if (left >= WATCHED_MS &&
-	    remote_wake_fd(c->r) >= 0) /* it tells when the lock is released */
+	    remote_wake_fd(c->r) >= 0) /* the stream reports the release of the lock */
 		most = WATCHED_MS;
 	if (held > 0 && held < most)
 		most = held;
 	remote_watch_sleep(c->r, most);
-	now += ms < most ? ms : most; /* the holder may make many changes: not a call for each */
+	now += ms < most ? ms : most; /* the holder may make many changes: do not call after each */
 	if (os_boot_ms() < now)
 		poll(NULL, 0, (int)(now - os_boot_ms()));
 	return true;
 }
 
-/* A repetition is refused if the task was acquired again before it came, or if a lock of the whole queue bars it. The
- * first attempt may have been made all the same. */
+/* A repetition is refused if the task was acquired again before it arrived, or if a lock of the
+ * whole queue bars it. The first attempt may have been made nevertheless, so the answer says
+ * that this is unknown. */
 static void tell_unknown(const struct calls *c, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -345,7 +349,7 @@ size_t remote_call_all(struct far_queue *r, const struct request *rqs, const siz
 	for (size_t i = 0; i < n; i++) {
 		c.extras[i].under = under ? (int64_t)under[i] : 0;
 		if (completes_own(&rqs[i]) &&
-		    !HAS(&rqs[i], request_id)) /* one refusal refuses all */
+		    !HAS(&rqs[i], request_id)) /* because one refusal refuses all */
 			GIVE(&c.rqs[i], request_id, c.extras[i].call);
 	}
 	for (;;) {
