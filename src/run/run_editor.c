@@ -36,7 +36,7 @@ static void run_editor_become(const char *command, const char *editor, const cha
 	_exit(127);
 }
 
-/* The keys ^C and ^\ are for the editor: pawl must live on, or the text would be lost. */
+/* The keys ^C and ^\ are for the editor, so pawl ignores them. */
 int editor_run(const char *editor, const char *path, bool out_to_err, int *status)
 {
 	struct sigaction ignore = { .sa_handler = SIG_IGN }, interrupt, quit;

@@ -67,7 +67,8 @@ void job_give_back(struct runner *r, struct job *j, struct str why, struct answe
 
 /* --- the run -------------------------------------------------------------------------------- */
 
-/* Searches as execvp() does, but before the runner claims a task: a typing error must not fail every task. */
+/* Searches like execvp(), but before the runner claims a task, so that a typing error does not fail
+ * every task. */
 static const char *find_program(struct str name, const char *dir, struct arena *a)
 {
 	const char *path = getenv("PATH");
@@ -99,7 +100,7 @@ static enum result run_jobs_prepare(struct runner *r)
 		.dir = c->conn.config.opt.dir,
 		.no_input = plan->jobs > 1,
 		.output = -1,
-		/* a file or a pipe gets the standard output as it is */
+		/* a file or a pipe gets the standard output unchanged */
 		.out_to_err = plan->out_to_err || (plan->screen && isatty(STDOUT_FILENO)),
 	};
 	if (r->program.path)
@@ -112,7 +113,7 @@ static enum result run_jobs_prepare(struct runner *r)
 		    "sh -c '...'"));
 }
 
-/* A call must not wait longer than a third of the lease, or a renewal could come too late. */
+/* Limits each call to a third of the lease, because a renewal could come too late otherwise. */
 static void limit_waiting(struct client *c, const struct request *take)
 {
 	int64_t ttl = HAS(take, ttl) ? take->ttl : settings_number(&c->conn.settings, "lease");
@@ -147,7 +148,8 @@ static enum result run_all(struct runner *r)
 	} else {
 		code = client_open(c, STORE_WRITE, r->ans);
 		if (code == SUCCESS) {
-			queue_wake_fd(c->conn.queue); /* before the first claim: misses no change */
+			/* watch before the first claim, so that no change is missed */
+			queue_wake_fd(c->conn.queue);
 			runner_watch(r);
 		}
 		signals_close();
@@ -155,7 +157,7 @@ static enum result run_all(struct runner *r)
 	reaper_stop(&r->reaper);
 	if (r->sum->ran && code == SUCCESS)
 		return SUCCESS;
-	if (r->ans->code == SUCCESS) /* it waited in vain, or a signal ended the wait */
+	if (r->ans->code == SUCCESS) /* it waited without success, or a signal ended the wait */
 		answer_fail(r->ans, NO_TASKS, STR("no task became eligible"),
 			    STR("pawl next --explain says why"));
 	return r->ans->code;
@@ -184,8 +186,16 @@ enum result runner_run(struct client *c, const struct run_plan *plan, struct run
 	return code;
 }
 
-/* Counts from the time before the call, so that the lease expires here no later than in the store. The remaining time
- * can be less than its length: the call may have been a repeat. */
+/* --- lease ------------------------------------------------------------------------------------ */
+
+/*
+ * Renews the lease of a job. Its deadline is never later than the expiry in the store, so the
+ * runner stops the program before another agent can claim the task.
+ */
+
+/* Counts from the time before the call, so that the lease expires here no later than in the
+ * store. The remaining time can be less than the lease's length, because the call may have been
+ * a repeat. */
 void job_lease(struct job *j, int64_t sent, const struct answer *ans)
 {
 	int64_t left = ans->lock->expires_at - ans->now;
@@ -223,6 +233,14 @@ void job_renew(struct runner *r, struct job *j)
 	arena_free(&scratch);
 }
 
+/* --- end -------------------------------------------------------------------------------------- */
+
+/*
+ * Reports the result of a task after its program has ended. If the store does not answer, the
+ * report is retried until the lease expires. A refused report releases the task, so that no lock
+ * stays without a program.
+ */
+
 static bool run_end_succeeded(const struct job *j)
 {
 	return WIFEXITED(j->status) && WEXITSTATUS(j->status) == 0;
@@ -244,7 +262,7 @@ struct str run_command_text(struct arena *a, struct strs words)
 	return out;
 }
 
-/* The request that reports the result; OP_NONE: nothing to report. */
+/* The request that reports the result; OP_NONE: there is nothing to report. */
 static struct request report_of(const struct runner *r, const struct job *j, struct arena *a)
 {
 	struct request rq = job_request(j, run_end_succeeded(j) ? r->plan->on_success
@@ -282,7 +300,7 @@ static void run_end_tally(struct runner *r, const struct job *j, const struct ru
 		s->failed++;
 	if (!run_end_succeeded(j) && e->code != LOST_LOCK)
 		s->last_status = j->status;
-	if (e->became == READY && r->plan->loop) /* also if the program itself released it */
+	if (e->became == READY && r->plan->loop) /* also if the program itself released the task */
 		given_back_add(&r->client->given_back, r->client->conn.queue, j->task);
 }
 
@@ -324,8 +342,8 @@ void job_lost(struct runner *r, struct job *j)
 	run_end_finish(r, j, &e);
 }
 
-/* The queue refused the report, for example because of open sub-tasks. Without a program the runner must not keep the
- * lock, so it releases the task. */
+/* The queue refused the report, for example because of open sub-tasks. The program has ended, so
+ * the runner releases the task instead of keeping the lock. */
 static void report_refused(struct runner *r, struct job *j, const struct answer *refusal,
 			   struct run_end *e, struct arena *a)
 {

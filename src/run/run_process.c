@@ -35,7 +35,7 @@ void terminal_take(pid_t group)
 		terminal_give(getpgrp());
 }
 
-/* A signal that the caller of pawl ignores stays ignored; the settings that pawl made are reset. */
+/* Resets the signals that pawl set up. A signal that pawl's caller ignored stays ignored. */
 static void default_signals(void)
 {
 	struct sigaction act;
@@ -76,7 +76,7 @@ static int run_group_become(const struct program *p, const sigset_t *mask)
 	return errno;
 }
 
-/* exec closes the pipe, so an empty read means that the program runs. */
+/* exec closes the pipe, so an empty read means that the program is running. */
 static int await_exec(int fd)
 {
 	int why = 0;
@@ -96,7 +96,7 @@ int group_start(const struct program *p, pid_t *group)
 
 	if (r)
 		return r;
-	/* without this the new process could run our handlers */
+	/* block all signals, or the new process could run our handlers */
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, &old);
 	pid = fork();
@@ -139,9 +139,17 @@ bool group_there(pid_t group)
 	return kill(-group, 0) == 0 || errno != ESRCH;
 }
 
+/* --- reaper ----------------------------------------------------------------------------------- */
+
+/*
+ * The reaper ignores the signals that end its runner, and of the runner's descriptors it keeps only
+ * the pipe. Otherwise it could die first, or hold a file or a terminal open.
+ */
+
 #define GROUPS_MAX 1024
 
-/* Sends `group` to register, -group to deregister. The write is atomic, being smaller than PIPE_BUF. */
+/* Sends `group` to register, -group to deregister. The write is atomic, because it is smaller than
+ * PIPE_BUF. */
 static void run_reaper_tell(int fd, int32_t what)
 {
 	while (write(fd, &what, sizeof(what)) < 0 && errno == EINTR)
@@ -207,7 +215,7 @@ static void end_all(struct groups *g, int64_t grace_ms)
 		group_signal(g->v[i], SIGKILL);
 }
 
-/* A signal that ends the others must not end the reaper: it ends after them. */
+/* The reaper must survive a signal that ends the others, because it ends after them. */
 static void be_deaf(void)
 {
 	static const int ignored[] = { SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGPIPE, SIGTSTP };
@@ -262,6 +270,13 @@ void reaper_stop(struct reaper *p)
 		;
 }
 
+/* --- signals ---------------------------------------------------------------------------------- */
+
+/*
+ * The handler writes the signal's number to a pipe, which is safe in a handler. The pipe does not
+ * block, so a full pipe cannot stop the process.
+ */
+
 static const int caught[] = { SIGCHLD, SIGTERM, SIGINT,  SIGHUP,  SIGQUIT,
 			      SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT, SIGWINCH };
 
@@ -275,7 +290,7 @@ static void run_signals_take(int sig)
 	unsigned char byte = (unsigned char)sig;
 	int err = errno;
 
-	(void)!write(ends[1], &byte, 1); /* a full pipe wakes the reader, too */
+	(void)!write(ends[1], &byte, 1); /* if the pipe is full, the reader wakes up anyway */
 	errno = err;
 }
 

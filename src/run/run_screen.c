@@ -13,8 +13,8 @@
 #include "base/text.h"
 #include "run/run_private.h"
 
-#define READ_MAX 8192 /* of a job, before others have their turn */
-#define ROWS_LEFT 4   /* of the terminal, for the lines above the block */
+#define READ_MAX 8192 /* bytes read from one job before the others */
+#define ROWS_LEFT 4   /* rows of the terminal that stay free for the lines above the block */
 
 /* --- the output ----------------------------------------------------------------------------- */
 
@@ -50,7 +50,7 @@ void job_piped(struct runner *r, struct job *j, bool started)
 		close_pipe(j);
 }
 
-/* The number of bytes; 0: none are there, or none will come. */
+/* Returns the number of bytes read; 0: there are none now, or the pipe has ended. */
 static size_t read_some(struct runner *r, struct job *j, size_t most)
 {
 	char bytes[READ_MAX];
@@ -62,20 +62,20 @@ static size_t read_some(struct runner *r, struct job *j, size_t most)
 		return (size_t)n;
 	}
 	if (n == 0 || (errno != EAGAIN && errno != EINTR))
-		close_pipe(j); /* poll() would report it for ever */
+		close_pipe(j); /* poll() would report it again and again */
 	return 0;
 }
 
-/* Shows the output that the program has written; at most a part of it, so that no job holds up the others. */
+/* Shows output of the program, but only a part at a time, so that no job holds up the others. */
 static void job_relay(struct runner *r, struct job *j)
 {
 	if (j->piped && !screen_full(r->plan->screen))
 		(void)read_some(r, j, READ_MAX);
 }
 
-/* A process outside the group may keep the pipe open and write for ever. So only the bytes count that were there when
- * the group was gone. While the terminal takes no output the job stays, so that memory is bounded; but a signal to end
- * is obeyed. */
+/* A process outside of the group may keep the pipe open and write for ever, so only the bytes count
+ * that were there when the group was gone. While the terminal takes no output, the job stays, which
+ * bounds the memory. A signal to end has precedence. */
 bool job_relayed(struct runner *r, struct job *j)
 {
 	int there = 0;
@@ -193,7 +193,7 @@ static struct strs block_of(const struct runner *r, struct arena *a, int64_t now
 	struct strs block = { 0 };
 
 	screen_size(r->plan->screen, &columns, &rows);
-	columns = columns > 1 ? columns - 1 : 1; /* no terminal wraps such a line */
+	columns = columns > 1 ? columns - 1 : 1; /* so that no terminal wraps the line */
 	rows = rows > ROWS_LEFT ? rows - ROWS_LEFT : 1;
 	n = jobs <= rows ? jobs : rows - 1;
 	block.v = arena_array(a, struct str, n + 1);
@@ -218,24 +218,33 @@ void live_show(struct runner *r)
 	arena_free(&scratch);
 }
 
-#define SCREEN_TEXT_MAX (64u << 10) /* the text that may wait; beyond it, screen_full() */
-#define TEXT_MS 100                 /* between two writes of text, unless there is much of it */
+/* --- screen ----------------------------------------------------------------------------------- */
+
+/*
+ * Writes never block, unless the terminal belongs to another user and cannot be opened again.
+ * Output that the terminal does not take yet waits in `out` and `text`, and screen_full() limits
+ * the text.
+ */
+
+#define SCREEN_TEXT_MAX (64u << 10) /* text that may wait; if there is more, screen_full() */
+#define TEXT_MS 100                 /* between two writes of text, unless the text is long */
 #define BLOCK_MS 1000               /* between two writes of a block that changes with time */
-#define HURRY_MS 2000               /* a terminal that takes no output for so long is given up */
+#define HURRY_MS 2000 /* pawl gives up a terminal that takes no output for this time */
 
 struct screen {
 	int fd;
 	bool gone;       /* the terminal has hung up */
 	struct buf text; /* the lines above the block that are not in `out` yet */
 	struct buf out;  /* the bytes on their way to the terminal */
-	size_t sent;     /* of `out` */
+	size_t sent;     /* bytes of `out` that were written */
 	struct arena arena;
 	struct strs drawn; /* the block on the terminal */
 	int64_t shown_at;
 	bool resized;
 };
 
-/* A description of its own: O_NONBLOCK on standard error would also apply to the shell and to other programs. */
+/* Opens the terminal a second time, because O_NONBLOCK on standard error would also apply to the
+ * shell and to other programs. */
 static int open_terminal(void)
 {
 	char name[256] = "";
@@ -243,7 +252,7 @@ static int open_terminal(void)
 
 	if (ttyname_r(STDERR_FILENO, name, sizeof(name)) == 0)
 		fd = open(name, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	/* the terminal belongs to another user: then a write may block */
+	/* if the terminal belongs to another user, it cannot be opened, and a write may block */
 	return fd >= 0 ? fd : fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
 }
 
@@ -322,7 +331,7 @@ static bool in_background(const struct screen *s)
 	return front > 0 && front != getpgrp();
 }
 
-/* Terminals wrap the lines again when they become narrower, so the block may have more rows than lines. */
+/* Counts rows, not lines: a terminal that becomes narrower wraps the lines again. */
 static void run_screen_erase(struct screen *s)
 {
 	size_t columns, height, rows = 0;
@@ -415,7 +424,7 @@ void screen_resized(struct screen *s)
 	s->resized = true;
 }
 
-/* false: the terminal takes nothing in this time. */
+/* false: the terminal took no output in this time. */
 static bool wait_for_room(const struct screen *s, int ms)
 {
 	struct pollfd out = { .fd = s->fd, .events = POLLOUT };
@@ -445,7 +454,14 @@ void screen_close(struct screen *s, bool hurry)
 	free(s);
 }
 
-/* The length of a sequence at the start of `s` that sets colours: ESC [ 1 ; 31 m. 0: it is none. */
+/* --- lines ------------------------------------------------------------------------------------ */
+
+/*
+ * Only complete colour sequences pass. A colour is reset at the end of its line, and a long line is
+ * never broken inside a character.
+ */
+
+/* The length of a colour sequence at the start of `s`: ESC [ 1 ; 31 m. 0: there is none. */
 static size_t colour_at(struct str s)
 {
 	size_t n = 2;
@@ -478,11 +494,11 @@ static void add_line(struct str name, struct str line, struct buf *out)
 		}
 		at += n;
 	}
-	/* a colour must not reach the lines of others */
+	/* a colour must not affect the lines of others */
 	buf_adds(out, coloured ? STR("\x1b[0m\n") : STR("\n"));
 }
 
-/* Does a character of more than one byte begin in the last bytes, and end after them? Its length so far. */
+/* The number of bytes at the end of `s` that begin a character without completing it. */
 static size_t begun_char(struct str s)
 {
 	for (size_t n = 1; n < 4 && n <= s.n; n++) {

@@ -11,7 +11,8 @@
 #include "queue/queue.h"
 #include "run/run_private.h"
 
-/* The kernel refuses a longer value (128 KiB with its name), and one value must not keep the program from starting. */
+/* The kernel refuses a variable of more than 128 KiB. A longer value is left out, so that the
+ * program can start. */
 #define VALUE_MAX (64u << 10)
 
 static const char *const ours[] = { "PAWL_TASK=",  "PAWL_TASK_",  "PAWL_TOKEN=", "PAWL_FENCE=",
@@ -30,7 +31,7 @@ struct environment {
 	struct strs list;
 };
 
-/* Leaves out empty values: pawl would treat an empty variable as set. */
+/* Leaves out empty values, because pawl would treat an empty variable as set. */
 static void run_take_set(struct environment *e, const char *name, struct str value)
 {
 	if (value.n && value.n <= VALUE_MAX)
@@ -43,7 +44,7 @@ static void set_number(struct environment *e, const char *name, int64_t n)
 	run_take_set(e, name, arena_printf(e->arena, "%lld", (long long)n));
 }
 
-/* One on each line: a label can contain a comma or a blank. */
+/* One item per line, because a label can contain a comma or a blank. */
 static struct str run_take_joined(struct strs list, struct arena *a)
 {
 	struct str out = STR("");
@@ -87,7 +88,7 @@ static char **make_environment(const struct runner *r, struct job *j, const stru
 	run_take_set(&e, "PAWL_STORE", c->conn.config.uri);
 	run_take_set(&e, "PAWL_QUEUE", c->conn.config.opt.queue);
 	run_take_set(&e, "PAWL_AGENT", c->self.agent);
-	if (!c->self.run_made) /* a coding agent that it starts has a session, and so a run, of its own */
+	if (!c->self.run_made) /* a coding agent that the program starts has its own session, and so its own run */
 		run_take_set(&e, "PAWL_RUN", c->self.run);
 	out = arena_array(e.arena, char *, count + e.list.n + 1);
 	for (size_t i = 0; i < count; i++)
@@ -194,7 +195,8 @@ static void run_take_hold(struct runner *r, struct job *j, const struct answer *
 		r->plan->began(r->plan->ctx, ans, j->words);
 }
 
-/* Only tasks are left that this loop released. To take one again would run it forever. */
+/* Notes that only tasks are left that this loop released. The loop does not take them again,
+ * because it would run for ever. */
 static void note_passed_over(struct runner *r, const struct answer *ans)
 {
 	const struct given_back *g = &r->client->given_back;
@@ -207,7 +209,7 @@ static void note_passed_over(struct runner *r, const struct answer *ans)
 	runner_keep(r, &r->sum->passed_over, ans->warnings.v[0]);
 }
 
-/* Copies the answer: it must outlive the memory of the call. */
+/* Copies the answer, because it must outlive the call's memory. */
 static void keep_answer(struct runner *r, const struct answer *ans)
 {
 	struct buf b = BUF_MAX(SIZE_MAX / 4);
@@ -218,7 +220,8 @@ static void keep_answer(struct runner *r, const struct answer *ans)
 	buf_free(&b);
 }
 
-/* false: no task is eligible now, or the runner claims no more. */
+/* Claims a task and starts its program. false: no task is eligible now, or the runner claims no
+ * more. */
 static bool take_one(struct runner *r)
 {
 	struct request rq = r->plan->take;
@@ -241,7 +244,8 @@ static bool take_one(struct runner *r)
 	if (ans.code == NO_TASKS)
 		note_passed_over(r, &ans);
 	if (runner_may_wait(r, &ans) || (ans.code == NO_TASKS && r->sum->ran)) {
-		r->checked = true; /* until a job ends, which may make other tasks eligible */
+		r->checked =
+			true; /* until a job ends, because that may make other tasks eligible */
 	} else {
 		keep_answer(r, &ans);
 		r->no_more = true;
@@ -259,9 +263,18 @@ void runner_take(struct runner *r)
 		;
 }
 
-#define FAULT_MAX_MS 600000 /* without a limit of its own, a loop waits this long for the store */
+/* --- wait ------------------------------------------------------------------------------------- */
 
-/* A loop that released the last task stays a little: another loop may be about to take it. */
+/*
+ * Decides whether a loop without work waits or ends. It stays while an open task can become
+ * eligible for it. The store wakes it after each change, and it tries again when the next lease or
+ * delay is over.
+ */
+
+#define FAULT_MAX_MS 600000 /* longest wait for the store, without a limit in the plan */
+
+/* A loop that released the last task stays for this time, because another loop may be about to take
+ * it. */
 #define LINGER_MS 3000
 
 static int64_t run_wait_sooner(int64_t a, int64_t b)
@@ -275,7 +288,7 @@ void runner_idle(struct runner *r)
 	r->wait.next = NEVER;
 }
 
-/* Another process is in the way, or the network is: both pass. */
+/* Will the fault pass? A busy store and an unreachable network do. */
 static bool run_wait_passes(const struct answer *ans)
 {
 	return ans->code == API_ERROR &&
@@ -292,7 +305,8 @@ static bool wait_for_store(struct runner *r)
 	return r->hopeful = now < r->fault_since + most;
 }
 
-/* The tasks that the loop released do not count, unless somebody changes them. */
+/* Asks whether any task can become eligible. Tasks that the loop released do not count, unless
+ * somebody changes them. */
 static void ask_forecast(struct runner *r, struct forecast *p)
 {
 	struct client *c = r->client;
@@ -303,13 +317,14 @@ static void ask_forecast(struct runner *r, struct forecast *p)
 
 	(void)given_back_except(&c->given_back, c->conn.queue, &rq, false, &scratch);
 	if (queue_forecast(c->conn.queue, &rq, people, p, &ans, &scratch) != SUCCESS)
-		*p = (struct forecast){ .coming = 1, .wait_ms = RETRY_MS }; /* look again */
+		*p = (struct forecast){ .coming = 1, .wait_ms = RETRY_MS }; /* ask again later */
 	r->sum->stuck = p->stuck;
 	runner_keep(r, &r->sum->stuck_id, p->stuck_id);
 	arena_free(&scratch);
 }
 
-/* Only tasks are left that this loop released, and tasks that wait for them. */
+/* Does the loop stay although only tasks that it released, and tasks that wait for those, are
+ * left? */
 static bool run_wait_lingers(struct runner *r)
 {
 	int64_t now = os_boot_ms();
@@ -328,7 +343,8 @@ static bool wait_for_task(struct runner *r, const struct answer *ans)
 {
 	struct forecast p = { .wait_ms = ans->wait_ms };
 
-	/* the tasks of its own programs are open, and one that comes due is the quick answer */
+	/* not needed while its own programs run, because their tasks are open, or if a task comes
+	 * due */
 	if (!r->running && (!ans->wait_ms || ans->paused))
 		ask_forecast(r, &p);
 	r->hopeful = r->running || ans->wait_ms || p.coming;
@@ -371,8 +387,16 @@ void runner_wait_over(struct runner *r)
 	r->checked = false;
 }
 
-#define PAUSE_MS 200 /* between two checks: other agents may change the queue all the time */
-#define IDLE_MS 50   /* the same for a loop that only waits for a task */
+/* --- watching the lock ------------------------------------------------------------------------ */
+
+/*
+ * Another agent may end a job's lock at any time: `lock break`, `remove --force`, a restore. The
+ * store wakes the runner after each change, and the runner then checks whether the change ended one
+ * of its locks.
+ */
+
+#define PAUSE_MS 200 /* between two checks: a busy queue changes all the time */
+#define IDLE_MS 50   /* between two checks of a loop that only waits for a task */
 
 static bool lock_watch_works(const struct job *j)
 {
@@ -411,8 +435,8 @@ void runner_woken(struct runner *r)
 	r->check_one = r->checked_at + pause > now ? r->checked_at + pause : now;
 }
 
-/* If a store does not show the hash of the token, the holder's name must suffice. After a failed read the next renewal
- * decides. */
+/* If the store does not show the token's hash, the holder's name must suffice. After a failed read,
+ * the next renewal decides. */
 static bool still_held(const struct job *j, const struct answer *ans, struct arena *a)
 {
 	const struct lock *l = ans->task ? &ans->task->lock : NULL;
@@ -424,8 +448,8 @@ static bool still_held(const struct job *j, const struct answer *ans, struct are
 	return !l->token.n || secret_eq(l->token, token_hash(a, j->token));
 }
 
-/* Only a renewal decides that the lock is lost: the program itself may have ended it. A successful renewal wakes us
- * again, so the job is not checked a second time. */
+/* Only a renewal decides that the lock is lost, because the program itself may have ended it. A
+ * successful renewal wakes us again, so `unclear` keeps the job out of further checks. */
 static void check_one(struct runner *r, struct job *j)
 {
 	struct request rq = { .op = OP_LOCK_STATUS };

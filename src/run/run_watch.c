@@ -10,11 +10,11 @@
 #include "base/os.h"
 #include "run/run_private.h"
 
-#define LINGER_MS 20       /* between two checks whether a group is gone */
-#define UNKILLABLE_MS 2000 /* wait for zombies that no parent reaps: SIGKILL does not end them */
+#define LINGER_MS 20       /* between two checks of whether a group is gone */
+#define UNKILLABLE_MS 2000 /* wait for zombies, which SIGKILL does not end */
 
-/* The first process of the group has ended. While others remain, the kernel does not reuse the group's number, so
- * signals reach only them. */
+/* The group's first process has ended. While others remain, the kernel does not reuse the group's
+ * number, so signals reach only them. */
 static void leader_gone(struct job *j, int64_t now, int64_t grace)
 {
 	j->exited = true;
@@ -26,8 +26,8 @@ static void leader_gone(struct job *j, int64_t now, int64_t grace)
 	}
 }
 
-/* ^Z on the terminal: the whole job stops, and pawl with it, as the shell expects. Meanwhile the runner renews no
- * lease. */
+/* ^Z on the terminal stops the whole job, and pawl with it, as the shell expects. The runner renews
+ * no lease while it is stopped. */
 static void stop_too(const struct job *j)
 {
 	terminal_take(j->group);
@@ -37,8 +37,8 @@ static void stop_too(const struct job *j)
 	group_signal(j->group, SIGCONT);
 }
 
-/* The key reaches only the command, which has the terminal. A program that catches SIGINT exits with 130, as shells
- * do. */
+/* The key reaches only the program, which has the terminal. A program that catches SIGINT exits
+ * with 130, as shells do. */
 static bool died_of_ctrl_c(int status)
 {
 	return WIFSIGNALED(status) ? WTERMSIG(status) == SIGINT
