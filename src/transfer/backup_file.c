@@ -21,7 +21,7 @@
 
 enum { KIND_RECORD = 'r', KIND_LINE = 'l', KIND_END = 'e' };
 
-/* The parts of an item: of a record, of a record that is not a task, of an entry of the log. */
+/* Selects an item's members: RECORD for every record, OTHER also for a record that is not a task, LINE for a log entry. */
 enum { RECORD = 1, OTHER = 2, LINE = 4 };
 
 #define ITEM(tag, kind, part, member)                                                            \
@@ -258,7 +258,7 @@ void backup_rewind(void *backup)
 	(void)fseek(b->file, sizeof(MAGIC "1\n") - 1, SEEK_SET);
 }
 
-/* 0, 1 at the end. A length greater than the rest of the file allocates no memory. */
+/* 0: an item; 1: the end. A length greater than the rest of the file counts as the end and allocates no memory. */
 static int read_item(struct backup *b, uint8_t *kind, struct str *bytes, struct arena *a)
 {
 	FILE *f = b->file;
@@ -424,6 +424,11 @@ void backup_close(struct backup *b)
 	b->file = NULL;
 }
 
+/* --- spool ------------------------------------------------------------------------------------ */
+
+/* Tasks that wait on disk during an import, each as its length and its packed form. The file has no name: no other process
+ * reads it, and it disappears with this one. */
+
 int spool_open(struct spool *s)
 {
 	const char *dir = getenv("TMPDIR");
@@ -480,9 +485,13 @@ void spool_close(struct spool *s)
 	s->file = NULL;
 }
 
-#define NAMES 100 /* tries to find a name that is free */
+/* --- salvage ---------------------------------------------------------------------------------- */
 
-/* Another file keeps its name, and a link is not followed: the folder may have come with a clone. */
+/* Writes salvaged records. salvage_settle() makes them durable before the store drops them, so a crash loses no record. */
+
+#define NAMES 100 /* attempts to find a free name */
+
+/* Never overwrites a file and never follows a link, because the folder may have come with a clone. */
 static int make_file(struct salvage *s)
 {
 	struct str wanted = str_c(s->path);

@@ -16,7 +16,7 @@
 #include "transfer/foreign_out.h"
 #include "transfer/port.h"
 
-#define READER_TRIES 200 /* of 50 ms */
+#define READER_TRIES 200 /* 50 ms apart */
 
 enum port_format port_format(struct str name, const char *path)
 {
@@ -147,7 +147,7 @@ static int open_folder(struct port_out *o)
 	return mkdtemp(o->temp) && chmod(o->temp, 0755) == 0 ? 0 : -errno;
 }
 
-/* 0: a new file can replace it without loss. 1: it is not a regular file. */
+/* 0: a new file can replace the old one without loss; 1: it is not a regular file; < 0: -errno. */
 static int check_file(const struct port_out *o, bool force)
 {
 	struct buf head = BUF_MAX(10000);
@@ -156,7 +156,7 @@ static int check_file(const struct port_out *o, bool force)
 
 	port_csv_head(&head);
 	if (o->foreign)
-		begins[0] = STR(""); /* pawl does not know its own work there again */
+		begins[0] = STR(""); /* pawl cannot recognise its own exports there */
 	else if (o->format == PORT_CSV)
 		begins[0] = buf_str(&head);
 	else if (o->format == PORT_JSON)
@@ -174,7 +174,7 @@ static int open_odd(struct port_out *o)
 	int fd;
 
 	o->temp = NULL;
-	/* a pipe without a reader: wait for one, but not forever */
+	/* wait for a pipe's reader, but not forever */
 	for (int i = 0; (fd = open(o->path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)) < 0;
 	     i++) {
 		if (errno != ENXIO || i == READER_TRIES)

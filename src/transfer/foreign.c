@@ -26,7 +26,7 @@ struct mapping {
 	const char *fault;
 };
 
-/* A value as one text: the first of a list; the name in an object. Empty: it has none. */
+/* A value as one text: of a list, the first value; of an object, its name. Empty: the value has no text. */
 static struct str as_text(const json_t *v, struct arena *a)
 {
 	static const char *const names[] = { "login", "name", "title", "displayName" };
@@ -48,7 +48,7 @@ static struct str as_text(const json_t *v, struct arena *a)
 	return s;
 }
 
-/* 68 is t68 and 68.2 is t68_2, with the program's prefix. Characters that pawl does not allow in an id become '-'. */
+/* With the prefix t, 68 becomes t68, and 68.2 becomes t68_2. Characters that pawl does not allow in an id become '-'. */
 static struct str foreign_id(const struct foreign *f, struct str id, struct arena *a)
 {
 	bool number = true;
@@ -100,7 +100,7 @@ static void foreign_warn_value(struct mapping *m, const char *key, struct str va
 
 /* --- one rule ------------------------------------------------------------------------------------- */
 
-/* Midnight in local time is how programs write a day without a time. */
+/* Programs write a day without a time as midnight in local time. */
 static struct str as_day(struct str iso, int64_t ms, struct arena *a)
 {
 	struct str local = when_local(a, ms);
@@ -172,7 +172,7 @@ static const char *word_for(const struct mapping *m, const char *key, struct str
 	return NULL;
 }
 
-/* The first rule for the status decides. A later one may say more, such as that a closed issue was not done. */
+/* The first rule for the status decides. A later rule may refine it: a closed issue may have been canceled, for example. */
 static void foreign_move(struct mapping *m, const char *ours)
 {
 	int64_t now = m->p.task.status;
@@ -183,7 +183,7 @@ static void foreign_move(struct mapping *m, const char *ours)
 	m->moved = true;
 }
 
-/* A word that the table does not have. */
+/* Keeps a word that the table does not have. */
 static void keep_word(struct mapping *m, const struct foreign_rule *r, const json_t *v)
 {
 	bool status = !strcmp(r->to, "status");
@@ -267,7 +267,7 @@ static void set_parent(struct mapping *m, struct str id)
 		foreign_set(m, "parent", json_str(foreign_id(m->from, id, m->a)));
 }
 
-/* A link with a kind, as beads has it. pawl knows two kinds; the others stay in `extra`. */
+/* beads gives each link a kind. pawl knows two kinds; links of other kinds stay in `extra`. */
 static void add_typed(struct mapping *m, json_t *link)
 {
 	struct str kind = json_get(link, "type"),
@@ -320,7 +320,7 @@ static void add_note(struct mapping *m, struct str text, struct str author, stru
 	json_array_append_new(m->notes, o);
 }
 
-/* names: the keys for text, author and time, with commas. */
+/* names: the keys for text, author and time, separated by commas. */
 static void add_note_object(struct mapping *m, const char *names, const json_t *note)
 {
 	struct str rest = str_c(names);
@@ -347,7 +347,7 @@ static void add_notes(struct mapping *m, const char *names, const json_t *v)
 	add_note(m, rest, author, at);
 }
 
-/* Links to this id lead to the task. */
+/* Makes links to this id lead to the task. */
 static void add_alias(struct mapping *m, const json_t *v)
 {
 	struct foreign_in *f = m->in->foreign;
@@ -411,7 +411,7 @@ static bool has_rule(const struct foreign *f, const char *key)
 	return false;
 }
 
-/* `extra` has the record's other keys, and where the task came from: a later import finds it by that. */
+/* `extra` gets the record's other keys, and the task's origin, by which a later import finds the task. */
 static void set_extra(struct mapping *m)
 {
 	const char *key;
@@ -459,7 +459,7 @@ static void foreign_complete(struct mapping *m)
 		t->done_at = t->updated_at ? t->updated_at : t->created_at;
 	if (t->status == BLOCKED && !t->blocker_reason.n) {
 		t->blocker_reason = foreign_blocked(m->from, m->a);
-		if (t->depends.n) /* they keep it back, unless foreign_links() finds none of them */
+		if (t->depends.n) /* these hold it back, unless foreign_links() finds none */
 			t->status = READY;
 	}
 	if (!t->id.n && !m->fault)
@@ -480,7 +480,7 @@ static void foreign_map(struct mapping *m)
 	set_extra(m);
 }
 
-/* Where the sum is in the set, or would be. The set has room. */
+/* The slot of the sum in the set, or the empty slot for it. The set must have room. */
 static size_t place_of(const struct foreign_in *f, uint64_t sum)
 {
 	size_t at = sum % f->room;
@@ -533,7 +533,7 @@ static void remember_id(struct port_in *in, struct str id)
 	foreign_remember(f, sum_of(key));
 }
 
-/* Records that are not a person's task. NULL: a task. */
+/* The reason why a record is not a person's task; NULL: it is one. */
 static const char *not_a_task(const struct foreign_in *f, const json_t *o)
 {
 	static const char *const types[] = { "agent", "message", "event", "gate" };

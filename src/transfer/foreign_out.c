@@ -11,7 +11,7 @@
 
 #define DEEPEST 64
 
-/* --- what has no place there ------------------------------------------------------------------------ */
+/* --- fields that the program has no place for -------------------------------------------------------- */
 
 void foreign_out_lost(struct foreign_out *o, const char *field)
 {
@@ -24,7 +24,7 @@ void foreign_out_lost(struct foreign_out *o, const char *field)
 	o->lost[i].n++;
 }
 
-/* Does the program have a place for this field? A checklist and commands of gh write less than the table reads. */
+/* Does the program have a place for this field? A checklist and the gh script write less than the table reads. */
 static bool has_place(const struct foreign *f, const char *field)
 {
 	if (!strcmp(f->name, "github"))
@@ -91,7 +91,7 @@ void foreign_out_add(struct foreign_out *o, const struct parcel *p)
 	t->parcel.n_comments = p->n_comments;
 }
 
-/* The id that the task had in this program; empty: it comes from elsewhere. */
+/* The id that the task had in this program; empty: the task does not come from it. */
 static struct str old_id(struct foreign_out *o, const struct task *t)
 {
 	json_t *extra = json_loadb(str_p(t->extra), t->extra.n, 0, NULL),
@@ -115,7 +115,8 @@ static void note_number(struct foreign_out *o, struct str id)
 		o->next = n + 1;
 }
 
-/* A name-based id for a task that came from elsewhere, as the tools of RFC 4122 make them. */
+/* A UUID for a task that came from elsewhere, of version 8 (custom). It depends only on pawl's id, so that a second export
+ * gives the same one. */
 static struct str new_uuid(struct foreign_out *o, struct str id)
 {
 	uint64_t a = str_sum(11, id.p, id.n), b = str_sum(13, id.p, id.n);
@@ -191,7 +192,7 @@ static void add_json(struct buf *out, json_t *v, size_t flags)
 	json_decref(v);
 }
 
-/* beads has numbers as priorities. */
+/* In beads, priorities are numbers. */
 static void foreign_out_number(json_t *record, const char *key)
 {
 	int64_t n;
@@ -224,7 +225,7 @@ static void add_array(struct foreign_out *o, struct buf *out)
 		json_t *record = foreign_record(o, &o->tasks[i]), *project;
 
 		project = json_incref(json_object_get(record, "project"));
-		if (json_is_array(project)) /* Taskwarrior has one */
+		if (json_is_array(project)) /* a Taskwarrior task has one project */
 			json_object_set(record, "project", json_array_get(project, 0));
 		json_decref(project);
 		buf_adds(out, i ? STR(",\n") : STR("\n"));
@@ -302,9 +303,9 @@ static void add_checklist(struct foreign_out *o, struct buf *out)
 			add_item(&o->tasks[i], out);
 }
 
-/* --- commands of gh --------------------------------------------------------------------------------- */
+/* --- a script of gh commands ------------------------------------------------------------------------ */
 
-/* As one word of a POSIX shell, on one line or several. */
+/* Quotes the text as one word of a POSIX shell. It may contain newlines. */
 static void add_quoted(struct buf *out, struct str s)
 {
 	buf_addc(out, '\'');

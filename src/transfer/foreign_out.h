@@ -10,10 +10,10 @@
 struct foreign_task {
 	struct parcel parcel;
 	struct str theirs;           /* its id in the other program */
-	struct foreign_task *inside; /* the task around it; NULL: none */
+	struct foreign_task *inside; /* its parent; NULL: none */
 	struct foreign_task *first, *last,
-		*next; /* the tasks inside it, and the next one beside it */
-	size_t depth;  /* 0: not inside another */
+		*next; /* its first and last sub-task, and its next sibling */
+	size_t depth;  /* 0: it has no parent */
 };
 
 struct foreign_out {
@@ -21,7 +21,7 @@ struct foreign_out {
 	struct foreign_task *tasks;
 	struct foreign_task **by_id;
 	size_t n;
-	int64_t next; /* the next free number, for programs with numbers as ids */
+	int64_t next; /* the next free number, for programs whose ids are numbers */
 	struct {
 		const char *field;
 		size_t n; /* tasks with a value that has no place in the program */
@@ -29,22 +29,22 @@ struct foreign_out {
 	struct arena arena;
 };
 
-/* A copy of the task waits until all are known. */
+/* Copies the task. The copy waits until all tasks are known. */
 void foreign_out_add(struct foreign_out *o, const struct parcel *p);
-/* Gives each task its id there, and finds the task around it. */
+/* Gives each task its id in the other program, and finds its parent. */
 void foreign_out_settle(struct foreign_out *o);
-/* The file, for programs that have one. */
+/* Writes the whole file, for programs that keep all tasks in one file. */
 void foreign_out_text(struct foreign_out *o, struct buf *out);
 /* Task Master: the whole file. */
 json_t *foreign_master_write(struct foreign_out *o);
-/* Backlog.md: the file of one task, and its name, "task-7 - Title.md". */
+/* Backlog.md: one task's file, and its name, such as "task-7 - Title.md". */
 void foreign_backlog_file(struct foreign_out *o, const struct foreign_task *t, struct buf *out);
 struct str foreign_backlog_name(const struct foreign_task *t, struct arena *a);
 /* Counts a task that loses a value. */
 void foreign_out_lost(struct foreign_out *o, const char *field);
 void foreign_out_end(struct foreign_out *o);
 
-/* The record of a task: the table read backwards. */
+/* The task's record, made by reading the table backwards. */
 json_t *foreign_record(struct foreign_out *o, const struct foreign_task *t);
 void foreign_out_sort(struct foreign_out *o);
 /* After the sort: NULL if this id is not among the tasks. */

@@ -16,7 +16,7 @@
 
 /* --- in ------------------------------------------------------------------------------------------ */
 
-/* Where the tasks of one object are in its text: jansson does not keep lines. */
+/* Finds the lines of the tasks in an object's text, because jansson does not keep line numbers. */
 struct lines {
 	struct str text;
 	size_t at, line;
@@ -64,7 +64,7 @@ static json_t *foreign_master_absolute(const json_t *links, struct str parent, s
 struct nest {
 	struct port_in *in;
 	struct lines lines;
-	struct str tag, before; /* before: put before ids, so that those of two tags differ */
+	struct str tag, before; /* before: the prefix of ids, so that ids in two tags differ */
 	struct arena *a;
 };
 
@@ -107,7 +107,7 @@ static enum result take_tasks(struct nest *n, const json_t *tasks, struct str pa
 	return code;
 }
 
-/* Tasks of other tags get a label. */
+/* Tasks in a tag other than master get a key `tag`, which the table turns into a label. */
 enum result foreign_master_read(struct port_in *in, json_t *o, struct str text, size_t line)
 {
 	struct arena a = { 0 };
@@ -135,7 +135,7 @@ enum result foreign_master_read(struct port_in *in, json_t *o, struct str text, 
 
 /* --- out ----------------------------------------------------------------------------------------- */
 
-/* "tag" of "tag-7.2", with the '-'; empty: master. */
+/* "tag-" for the id "tag-7.2"; empty: master. */
 static struct str tag_of(struct str id)
 {
 	while (id.n && (is_digit(id.p[id.n - 1]) || id.p[id.n - 1] == '.'))
@@ -150,7 +150,7 @@ static json_t *number_json(struct str id)
 	return str_to_i64(id, &n) ? json_integer(n) : json_str(id);
 }
 
-/* Task Master has no links to another tag, nor from a sub-task to a task whose number is that of a sibling. */
+/* Task Master cannot express a link to another tag, or from a sub-task to a task whose number could be a sibling's. */
 static json_t *link_json(struct str tag, struct str id, bool inner)
 {
 	int64_t n;
@@ -193,7 +193,7 @@ static json_t *record_of(struct foreign_out *o, const struct foreign_task *t)
 	return record;
 }
 
-/* There are two levels: tasks further in become sub-tasks of the outermost. A sub-task's id is its number. */
+/* Task Master has only two levels, so deeper tasks become sub-tasks of the outermost one. A sub-task's id is its number. */
 static void add_inner(struct foreign_out *o, const struct foreign_task *around, json_t *list)
 {
 	for (const struct foreign_task *t = around->first; t; t = t->next) {
@@ -207,7 +207,7 @@ static void add_inner(struct foreign_out *o, const struct foreign_task *around, 
 	}
 }
 
-/* Before the records: links to sub-tasks are written as "68.2". */
+/* Gives sub-tasks their ids before any record is written, because links refer to them as "68.2". */
 static void number_inner(struct foreign_out *o, struct str top, struct foreign_task *around,
 			 size_t *n)
 {
@@ -218,7 +218,7 @@ static void number_inner(struct foreign_out *o, struct str top, struct foreign_t
 	}
 }
 
-/* The list of the tag, which ends with '-'. */
+/* The tag's list of tasks. `tag` ends with '-', or is empty for master. */
 static json_t *tasks_of(json_t *tags, struct str tag, struct arena *a)
 {
 	const char *name = tag.n ? arena_cstr(a, str_n(tag.p, tag.n - 1)) : "master";
@@ -251,6 +251,14 @@ json_t *foreign_master_write(struct foreign_out *o)
 	return tags;
 }
 
+/* --- foreign backlog -------------------------------------------------------------------------- */
+
+/*
+ * Backlog.md: a Markdown file for each task. Comments such as "<!-- SECTION:PLAN:BEGIN -->" mark its sections. In pawl,
+ * acceptance criteria and final summary become fields; the description keeps the other sections under their headings,
+ * without the marks. An export restores headings and marks, so that Backlog.md finds its sections again.
+ */
+
 static const struct {
 	const char *heading, *begin, *end;
 } sections[] = {
@@ -278,7 +286,8 @@ static bool is_mark(struct str line)
 	return false;
 }
 
-/* "author: ann", "created: 2026-11-17 09:04", "---", text, "---". *rest is after the mark that begins the comments. */
+/* Reads comments of the form "author: ann", "created: 2026-11-17 09:04", "---", text, "---". *rest begins after the mark
+ * that begins the comments. */
 static json_t *take_comments(struct str *rest)
 {
 	json_t *list = json_array(), *o = NULL;
@@ -347,7 +356,7 @@ void foreign_backlog_body(json_t *o, struct str body)
 	set_text(o, "summary", &summary);
 }
 
-/* Documents and decisions are beside the tasks, and an archive. NULL: a task. */
+/* Backlog.md keeps documents, decisions and an archive beside the tasks. */
 const char *foreign_backlog_left_out(struct str path)
 {
 	if (str_has_nocase(path, STR("/archive/")))
@@ -360,7 +369,7 @@ const char *foreign_backlog_left_out(struct str path)
 
 /* --- out ----------------------------------------------------------------------------------------- */
 
-/* Letters and digits, with '-' between them; at most `most` bytes. */
+/* Keeps letters, digits and the characters in `also`, with '-' for all others; at most `most` bytes. */
 static struct str foreign_backlog_slug(struct str s, size_t most, const char *also, struct arena *a)
 {
 	char *p = arena_cstr(a, s);
@@ -453,7 +462,7 @@ static void add_comments(struct buf *out, const json_t *list)
 	buf_adds(out, STR("<!-- COMMENTS:END -->\n"));
 }
 
-/* Backlog.md has a list of people, each with an '@'. */
+/* Backlog.md's assignee is a list of people, each with an '@'. */
 static void set_people(json_t *record)
 {
 	json_t *who = json_object_get(record, "assignee");

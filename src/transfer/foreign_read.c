@@ -221,10 +221,10 @@ static enum result take_line(struct port_in *in, struct str line, size_t number)
 	return code;
 }
 
-/* Reads a line without its end; false: there is none. A longer line is not kept in memory: out->full. */
+/* Reads a line without its end; false: there is none. A line that exceeds the buffer's limit is not kept: out->full. */
 static bool get_line(struct port_in *in, struct buf *out)
 {
-	char piece[512]; /* a call of buf_add() for each byte costs too much */
+	char piece[512]; /* calling buf_add() for each byte would cost too much */
 	size_t n = 0;
 	int c;
 
@@ -262,7 +262,7 @@ enum result foreign_lines(struct port_in *in)
 
 /* --- a Markdown checklist ------------------------------------------------------------------------------ */
 
-/* before: the number of the item before this one inside the same item; 0: none */
+/* before: the number of the previous item under the same parent; 0: none */
 static json_t *item_json(const struct plan_item *item, size_t i, size_t before)
 {
 	json_t *o = json_pack("{s:I, s:o, s:s}", "id", (json_int_t)i + 1, "title",
@@ -283,7 +283,7 @@ static enum result take_plan(struct port_in *in, struct str text)
 	struct yaml_fault fault = { 0 };
 	struct plan plan = { 0 };
 	enum result code = SUCCESS;
-	size_t *last; /* by the item around them: the number of the last item so far */
+	size_t *last; /* by parent item: the number of its last item so far */
 
 	in->foreign->by_place = true;
 	if (plan_read(text, &plan, &fault, &a)) {

@@ -38,7 +38,7 @@ struct foreign_task *foreign_out_find(const struct foreign_out *o, struct str id
 	return found ? *found : NULL;
 }
 
-/* 20261116T103000Z, as Taskwarrior has it. */
+/* Taskwarrior's form: 20261116T103000Z. */
 static struct str foreign_record_compact(struct str iso, struct arena *a)
 {
 	return arena_printf(a, "%.4s%.2s%.2sT%.2s%.2s%.2sZ", iso.p, iso.p + 5, iso.p + 8,
@@ -52,7 +52,7 @@ static struct str time_text(const struct foreign_out *o, int64_t ms, bool date, 
 
 	if (date && !strcmp(o->to->name, "taskwarrior") &&
 	    when_parse(when_date_iso(a, ms), &midnight))
-		iso = when_text(a, midnight); /* a day begins with the local one */
+		iso = when_text(a, midnight); /* Taskwarrior's days begin at local midnight */
 	if (!strcmp(o->to->name, "taskwarrior"))
 		return foreign_record_compact(iso, a);
 	if (date)
@@ -81,7 +81,7 @@ static json_t *field_value(struct foreign_out *o, const struct task *t, const ch
 	return plain_value(f, t, &o->arena);
 }
 
-/* Their first word for ours. A value between two words takes the lower one; a status without a word that of Ready. */
+/* The program's first word for ours. A number between two words gets the lower one; a status without a word gets Ready's. */
 static const char *word_back(const struct foreign *f, const char *key, const char *ours)
 {
 	const char *ready = NULL, *highest = NULL;
@@ -126,7 +126,7 @@ static json_t *foreign_record_links(struct foreign_out *o, const struct task *t,
 	return list;
 }
 
-/* Does this rule take the labels that no rule takes by their beginning? A rule without a text does, else the last. */
+/* Does this rule take the labels that match no rule's prefix? A rule without a prefix does, or else the last rule. */
 static bool takes_rest(const struct foreign *f, const struct foreign_rule *rule)
 {
 	const struct foreign_rule *taker = NULL;
@@ -137,7 +137,7 @@ static bool takes_rest(const struct foreign *f, const struct foreign_rule *rule)
 	return taker == rule;
 }
 
-/* Labels that begin with the rule's text, without it. */
+/* The labels that begin with the rule's prefix, without the prefix. */
 static json_t *foreign_record_labels(const struct foreign *f, const struct task *t,
 				     const struct foreign_rule *rule)
 {
@@ -156,7 +156,7 @@ static json_t *foreign_record_labels(const struct foreign *f, const struct task 
 	return list;
 }
 
-/* names: the keys for text, author and time, with commas. */
+/* names: the keys for text, author and time, separated by commas. */
 static json_t *foreign_record_notes(struct foreign_out *o, const struct foreign_task *t,
 				    const char *names)
 {
@@ -217,7 +217,7 @@ static json_t *value_for(struct foreign_out *o, const struct foreign_rule *r,
 	return NULL;
 }
 
-/* The first rule for a field writes it; github knows two spellings. */
+/* Only a field's first rule writes it: github's table has two spellings for some fields. */
 static bool is_first(const struct foreign *f, const struct foreign_rule *rule)
 {
 	for (const struct foreign_rule *r = f->rules; r != rule; r++)
@@ -226,7 +226,7 @@ static bool is_first(const struct foreign *f, const struct foreign_rule *rule)
 	return true;
 }
 
-/* --- what pawl kept for the program -------------------------------------------------------------- */
+/* --- values that pawl kept in `extra` ------------------------------------------------------------ */
 
 static const struct foreign_rule *rule_for(const struct foreign *f, const char *key)
 {
@@ -237,7 +237,7 @@ static const struct foreign_rule *rule_for(const struct foreign *f, const char *
 	return r->key ? r : NULL;
 }
 
-/* The id of a task that was not there when the link was read. */
+/* The program's own spelling of a lost link's id: foreign_id() reversed. */
 static json_t *lost_id(const struct foreign *f, struct str id, struct arena *a)
 {
 	struct str number = id;
@@ -255,7 +255,7 @@ static json_t *lost_id(const struct foreign *f, struct str id, struct arena *a)
 	return json_string(p);
 }
 
-/* Links of other kinds, and to tasks that did not exist. */
+/* Restores links of kinds that pawl does not know, and links to tasks that did not exist. */
 static void links_back(struct foreign_out *o, const struct foreign_task *t, const json_t *extra,
 		       json_t *out)
 {
@@ -287,7 +287,7 @@ static void links_back(struct foreign_out *o, const struct foreign_task *t, cons
 	}
 }
 
-/* Of several values, pawl has the first. */
+/* An import takes the first of several values. Is it still the same? Then all of them go back. */
 static bool begins_with(const json_t *list, const json_t *first)
 {
 	struct str s = json_text(json_array_get(list, 0));
@@ -296,7 +296,7 @@ static bool begins_with(const json_t *list, const json_t *first)
 	return json_is_string(first) && str_eq(s, json_text(first));
 }
 
-/* Keys that pawl does not know stay in `extra`: a task goes back to its program with them. */
+/* Restores the keys that pawl does not know from `extra`, if the task came from this program. */
 static void put_back(struct foreign_out *o, const struct foreign_task *t, json_t *out)
 {
 	static const char *const own[] = { "source", "imported", "links", "lost_links" };

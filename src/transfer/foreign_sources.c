@@ -22,7 +22,8 @@ const struct foreign *foreign_find(struct str name)
 	return NULL;
 }
 
-/* `place` below the folder; if the folder is itself the first part of it, the rest. NULL: not there. */
+/* The path of `place` below the folder. If the folder is itself the first part of `place`, the rest of it below the folder.
+ * NULL: it does not exist. */
 static const char *foreign_sources_below(const struct foreign *f, const char *folder,
 					 struct arena *a)
 {
@@ -62,7 +63,7 @@ static struct str cut_string(struct str *rest)
 	return s;
 }
 
-/* Does the first object have this key? nested: or one inside it. */
+/* Does the first object have this key? nested: an object inside it counts, too. */
 static bool has_key(struct str text, const char *key, bool nested)
 {
 	size_t level = 0;
@@ -112,7 +113,7 @@ static bool has_marks(const struct foreign *f, struct str head)
 	return f->marks[0];
 }
 
-/* Is the first line, after headings, an item with a box? */
+/* Is the first line after the headings an item with a checkbox? */
 static bool is_checklist(struct str text)
 {
 	struct str line = STR("");
@@ -145,7 +146,7 @@ static struct str head_of(const char *path, char *room)
 	return str_n(room, n > 0 ? (size_t)n : 0);
 }
 
-/* By the name of the folder or file, or by the files at the usual place below a folder. */
+/* Recognises a program by the name of the folder or file, or by the files at the usual place below a folder. */
 static bool in_place(const struct foreign *f, const char *path, struct arena *a)
 {
 	const char *file = f->place ? foreign_path(f, path, a) : NULL;
@@ -170,18 +171,23 @@ const struct foreign *foreign_recognise(const char *path)
 	return found;
 }
 
+/* --- foreign links ---------------------------------------------------------------------------- */
+
+/* Checks the links of foreign tasks. Their targets are known only after the last task was read, so this is a second pass over
+ * the spool. After it, every link has a target, and no task waits for its own parent. */
+
 struct checking {
 	struct port_in *in;
 	bool strict;
 	enum result (*exists)(void *ctx, struct str id, struct answer *ans);
 	void *ctx;
 	struct arena *a;
-	json_t *lost; /* ids of the current task that lead nowhere */
+	json_t *lost; /* the current task's links that have no target */
 	struct str where;
 	enum result code;
 };
 
-/* Replaces another id of a task by its own. */
+/* Replaces a task's alias by its own id. */
 static void foreign_links_resolve(struct checking *c, struct str *id)
 {
 	const struct foreign_in *f = c->in->foreign;
@@ -220,7 +226,7 @@ static bool leads_somewhere(struct checking *c, const struct task *t, struct str
 	return false;
 }
 
-/* A task that waits for the task around it would wait for ever: that one waits for its sub-tasks. */
+/* A task that depends on its parent would wait for ever, because the parent waits for its sub-tasks. */
 static bool waits_for_parent(struct checking *c, const struct task *t, struct str id)
 {
 	if (!t->parent.n || !str_eq(task_key(c->a, t->parent), task_key(c->a, id)))
@@ -232,7 +238,7 @@ static bool waits_for_parent(struct checking *c, const struct task *t, struct st
 	return true;
 }
 
-/* The links that are lost, and the sums of the fields as the import leaves them: a later --update compares with these. */
+/* Records the lost links, and the sums of the fields as this import leaves them; a later --update compares with these. */
 static void foreign_links_note(struct checking *c, struct task *t)
 {
 	json_t *o = json_loadb(str_p(t->extra), t->extra.n, 0, NULL);
@@ -247,7 +253,8 @@ static void foreign_links_note(struct checking *c, struct task *t)
 	json_decref(o);
 }
 
-/* A task that was blocked by its dependencies is Ready. If none of them exists, a person has to look at it. */
+/* A task that was blocked by its dependencies is imported as Ready. If none of them exists, it stays Blocked, and a person
+ * must decide. */
 static bool settle_blocked(struct checking *c, struct task *t)
 {
 	if (t->status != READY ||
@@ -339,6 +346,10 @@ void foreign_end(struct foreign_in *f)
 	f->room = 0;
 }
 
+/* --- foreign when ----------------------------------------------------------------------------- */
+
+/* Recognises each form by its shape. A text in no known form is returned unchanged, and when_parse() refuses it. */
+
 /* 20261116T103000Z */
 static bool is_compact(struct str s)
 {
@@ -356,7 +367,7 @@ static struct str foreign_when_spread(struct str s, struct arena *a)
 			    s.p + 11, s.p + 13);
 }
 
-/* 16/Nov/26 10:30 AM, in local time. Empty: not of this form. */
+/* 16/Nov/26 10:30 AM, in local time. Empty: the text has another form. */
 static struct str from_jira(struct str s, struct arena *a)
 {
 	static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";

@@ -1,4 +1,5 @@
-/* Makes the tables of one source from TABLE (a file of sources/) under the name NAME. Include it once for each. */
+/* foreign_table: makes one source's tables from TABLE (a file in sources/) under the name NAME. Include it once for each
+ * source; it undefines both macros. */
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
 

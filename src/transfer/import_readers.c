@@ -58,7 +58,7 @@ static int get_plain(struct port_in *in, int c, struct buf *cell)
 	return c;
 }
 
-/* Removes the mark that export adds to a cell which a spreadsheet would treat as a formula. */
+/* Removes the mark that export adds to a cell that a spreadsheet would treat as a formula. */
 static struct str csv_source_unmarked(struct str s)
 {
 	if (s.n > 1 && s.p[0] == '\'' && memchr("=+-@\t\r'", s.p[1], 7))
@@ -66,7 +66,7 @@ static struct str csv_source_unmarked(struct str s)
 	return s;
 }
 
-/* 1: a row; 0: no more; -1: refused, with *why. */
+/* 1: a row; 0: the end; -1: the row is refused, and *why has the reason. */
 static int get_row(struct port_in *in, struct row *row, const char **why)
 {
 	struct buf cell = BUF_MAX(ROW_MAX);
@@ -98,7 +98,7 @@ static int get_row(struct port_in *in, struct row *row, const char **why)
 	return *why ? -1 : row->cells.n > 0;
 }
 
-/* A cell holds lists, objects and comments as JSON. */
+/* Lists, objects and comments are JSON in their cell. */
 static json_t *cell_json(struct str name, struct str cell)
 {
 	const struct field *f = field_find(name);
@@ -111,7 +111,7 @@ static json_t *cell_json(struct str name, struct str cell)
 	return v ? v : json_stringn(cell.p, cell.n);
 }
 
-/* A column that comes more than once, such as Jira's labels, makes a list. */
+/* A column that occurs more than once, such as Jira's labels, makes a list. */
 static void add_value(json_t *o, const char *name, json_t *v)
 {
 	json_t *old = json_object_get(o, name);
@@ -156,7 +156,7 @@ static struct str id_in(const struct row *head, const struct row *row)
 	return STR("");
 }
 
-/* NULL, or why the cell is refused. */
+/* NULL, or the reason for refusing the cell. */
 static const char *take_cell(struct plain *p, struct str name, struct str cell)
 {
 	const char *fault;
@@ -236,6 +236,10 @@ enum result port_read_csv(struct port_in *in)
 	return code;
 }
 
+/* --- json ------------------------------------------------------------------------------------- */
+
+/* Reads JSON: an array of objects, or objects one after the other. Only one object is in memory at a time. */
+
 #define OBJECT_MAX (64u << 20)
 
 static bool is_space(int c)
@@ -264,7 +268,7 @@ static int get_next(struct port_in *in)
 /* Copies an object up to its closing '}', after its '{' was read; false: it does not end, or is too large. */
 static bool get_object(struct port_in *in, struct buf *out)
 {
-	char piece[512] = "{"; /* a call of buf_add() for each byte costs too much */
+	char piece[512] = "{"; /* calling buf_add() for each byte would cost too much */
 	bool text = false, escaped = false;
 	size_t depth = 1, n = 1;
 
@@ -373,6 +377,13 @@ enum result port_read_json(struct port_in *in)
 	buf_free(&b);
 	return code;
 }
+
+/* --- folder ----------------------------------------------------------------------------------- */
+
+/*
+ * Reads a folder of Markdown files and its sub-folders. It follows no link, because a hostile folder must not make us read
+ * a file outside of it. The answer lists the files that were left out, and counts the hidden names.
+ */
 
 #define DEPTH_MAX 16
 #define FILES_MAX 100000

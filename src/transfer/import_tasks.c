@@ -147,7 +147,7 @@ enum result port_read_md(struct port_in *in, int dir, const char *name, const ch
 
 /* --- any format ------------------------------------------------------------------------------------- */
 
-/* Guesses the format from the first character. It consumes only white space, since a pipe cannot be rewound. */
+/* Guesses the format from the first character. Consumes only white space, since a pipe cannot be rewound. */
 static enum port_format import_tasks_guess(struct port_in *in)
 {
 	int c = getc(in->file);
@@ -231,12 +231,17 @@ enum result port_read(struct port_in *in, enum port_format format)
 	return code;
 }
 
-#define WRITER_MS 5000 /* how long to wait for a program that opens the pipe for writing */
+/* --- source ----------------------------------------------------------------------------------- */
+
+/* Opens a file without blocking, and waits a limited time for a pipe's writer. The byte that this wait may read goes back into
+ * the stream. */
+
+#define WRITER_MS 5000 /* wait this long for a program that opens the pipe for writing */
 #define PAUSE_MS 20
 #define NONE (-1)
 
-/* A pipe without a writer reads as ended; with a writer it has a byte, or EAGAIN. *first: the byte that was read, or
- * NONE. */
+/* A read from a pipe without a writer returns 0; with a writer it returns a byte, or fails with EAGAIN. *first: the byte
+ * that was read, or NONE. */
 static int await_writer(int fd, int *first)
 {
 	for (int waited = 0; waited < WRITER_MS; waited += PAUSE_MS) {
@@ -251,7 +256,7 @@ static int await_writer(int fd, int *first)
 		if (n < 0 && errno != EINTR)
 			return -errno;
 		if (poll(&p, 1, PAUSE_MS) > 0 && p.revents & POLLHUP && !(p.revents & POLLIN))
-			return 0; /* a writer has come and gone */
+			return 0; /* a writer has opened and closed the pipe */
 	}
 	return -ETIMEDOUT;
 }
@@ -267,7 +272,7 @@ static int source_check(int fd, int *first)
 	return S_ISREG(st.st_mode) || isatty(fd) ? 0 : -EINVAL;
 }
 
-/* Opening a device can have side effects, so this checks the kind of file first. */
+/* Checks the kind of file first, because opening a device can have side effects. */
 FILE *source_open(const char *path, int *r)
 {
 	struct stat st;
@@ -294,7 +299,11 @@ FILE *source_open(const char *path, int *r)
 	return f;
 }
 
-#define BEGINNING 4096
+/* --- target ----------------------------------------------------------------------------------- */
+
+/* Reads only the beginning of an existing file, without following a link or waiting for a pipe. */
+
+#define BEGINNING 4096 /* bytes that are compared */
 
 static bool begins_with(const char *path, const struct str *beginnings)
 {

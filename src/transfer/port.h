@@ -25,7 +25,7 @@ enum port_format port_format(struct str name, const char *path);
 struct port_out {
 	enum port_format format;
 	const char *path;
-	char *temp; /* the name until the file is complete; NULL: written in place, such as a pipe */
+	char *temp; /* the name until the file is complete; NULL: a pipe or terminal, written in place */
 	FILE *file; /* NULL: a folder */
 	size_t n;
 	struct arena arena;
@@ -34,11 +34,11 @@ struct port_out {
 
 struct foreign_out;
 
-/* "-" is standard output. 0, or -errno. -ENOTEMPTY: a folder that is not empty. Without `force`: -EEXIST: a file that is not an export of this
- * format, -ELOOP: a link to a file. */
+/* "-" is standard output. 0, or -errno. -ENOTEMPTY: the folder is not empty. Without `force`: -EEXIST: the file exists and is
+ * not an export in this format; -ELOOP: it is a link to a file. */
 int port_out_open(struct port_out *o, enum port_format format, const char *path, bool force,
 		  struct arena *a);
-/* The same for another program: the file is written when all tasks are known. */
+/* port_out_open() for another program's format. port_out_close() writes the file, when all tasks are known. */
 int port_out_open_foreign(struct port_out *o, struct foreign_out *foreign, const char *path,
 			  bool force, struct arena *a);
 int port_out_add(struct port_out *o, const struct parcel *p);
@@ -69,17 +69,17 @@ struct port_in {
 	size_t line; /* the next line to read, from 1 */
 	struct spool *spool;
 	struct answer *ans;
-	struct arena *arena; /* of the caller */
-	struct arena piece;  /* of the current task */
+	struct arena *arena; /* the caller's */
+	struct arena piece;  /* for the current task */
 	struct strs
-		left_out; /* "FILE: why" for files of a folder that were left out; at most PORT_LEFT_OUT of them */
+		left_out; /* "FILE: why" for each file that was left out; at most PORT_LEFT_OUT of them */
 	size_t n_left_out;
 	size_t hidden; /* number of names that begin with a dot, except .git and .pawl */
 	struct foreign_in *foreign; /* NULL: pawl's own formats */
-	/* Reads on after a refusal. A stub then stands for the refused task, so that links to it lead somewhere. */
+	/* Continue after a refusal. A stub then replaces the refused task, so that links to it have a target. */
 	bool check;
 	struct answer refused; /* the first refusal */
-	struct strs refusals;  /* "FILE:LINE: why" for each; at most PORT_REFUSALS */
+	struct strs refusals;  /* "FILE:LINE: why" for each refusal; at most PORT_REFUSALS */
 	size_t n_refusals;
 	void (*progress)(void *ctx, size_t n);
 	void *ctx;
@@ -88,16 +88,16 @@ struct port_in {
 /* SUCCESS, with all tasks of the file or folder in *spool; otherwise *ans has the reason, with file and line. "-" is
  * standard input. */
 enum result port_read(struct port_in *in, enum port_format format);
-/* Refuses one task. With in->check it only notes that, and returns SUCCESS. */
+/* Refuses one task. With in->check it only records the refusal, and returns SUCCESS. */
 enum result port_refuse(struct port_in *in, size_t line, struct str text);
 enum result port_refuse_as(struct port_in *in, enum result code, struct str where, struct str text,
 			   struct str hint);
 /* Refuses the rest of a file, because nothing after this line can be read. */
 enum result port_refuse_rest(struct port_in *in, size_t line, struct str text);
-/* After port_refuse(): the refused task is one with this id. */
+/* Call it after port_refuse(): adds a stub for the refused task, which has this id. */
 enum result port_stub(struct port_in *in, struct str id, size_t line);
 enum result port_cannot(struct port_in *in, const char *what, int r);
-/* Each reader hands over its tasks here. */
+/* Each reader passes its tasks to this function. */
 enum result port_found(struct port_in *in, struct plain *p, size_t line);
 enum result port_read_folder(struct port_in *in, const char *folder);
 /* Reads NAME below the folder `dir`, or PATH if `dir` is -1. Messages show PATH. */
@@ -112,9 +112,23 @@ void spool_rewind(void *spool);
 int spool_next(void *spool, struct parcel *out, struct arena *a);
 void spool_close(struct spool *s);
 
+/* --- source ----------------------------------------------------------------------------------- */
+
+/*
+ * source: opens a file that the user names, to read it from start to end. A FIFO without a writer, or a device, does
+ * not block a command forever.
+ */
+
 /* Opens a regular file, a pipe or a terminal. NULL: *r is -errno; -EINVAL: another kind of file, -ETIMEDOUT: a pipe
  * without a writer. */
 FILE *source_open(const char *path, int *r);
+
+/* --- target ----------------------------------------------------------------------------------- */
+
+/*
+ * target: may a command replace the file that the user names? A clone may contain a link there that leads anywhere,
+ * and a file that pawl did not write may hold someone's work.
+ */
 
 /* 0: no file, an empty file, or a file that begins with one of the texts (the list ends with n == 0). -EEXIST: another
  * file; -ELOOP: a link to a file, or a dangling link. 1: a pipe, a terminal or a link to one; the caller decides. */
