@@ -8,7 +8,7 @@
 
 #include "client/client.h"
 
-#define SYNC_LINES_MAX 1000 /* changes and warnings that are named; the counts are complete */
+#define SYNC_LINES_MAX 1000 /* changes and warnings that are listed; the counts are complete */
 
 struct sync_job {
 	struct client *client;
@@ -17,7 +17,7 @@ struct sync_job {
 	bool add_options; /* add missing properties and options to the board */
 	bool watch;       /* go on until a signal ends the process */
 	int64_t every_ms; /* the pause between two rounds of --watch */
-	/* Shows one line in the place of the line before; empty: removes it. */
+	/* Replaces the line of progress by this one; empty: removes it. */
 	void (*progress)(void *ctx, struct str line);
 	/* Shows a line that stays. */
 	void (*note)(void *ctx, struct str line);
@@ -26,12 +26,12 @@ struct sync_job {
 	void *ctx;
 };
 
-/* The work of a sync; with `check`, the work that it would do. */
+/* The work that a sync did or, with `check`, would do. */
 struct sync_done {
 	int64_t pages; /* read */
 	int64_t tasks_made, tasks_changed, pages_made, pages_changed;
-	int64_t comments;    /* of people, added to tasks */
-	int64_t refused;     /* edits of people that pawl took back */
+	int64_t comments;    /* people's comments that were added to tasks */
+	int64_t refused;     /* people's edits that pawl took back */
 	int64_t foreign;     /* tasks that another program holds on the board */
 	int64_t requests;    /* to the board */
 	struct strs changes; /* one line each: "t3: title, from the page" */

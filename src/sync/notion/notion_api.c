@@ -18,7 +18,7 @@
 #define BASE "https://api.notion.com"
 #define VERSION "2026-03-11"
 #define RATE 3           /* requests per second, on average */
-#define ATTEMPT_MS 60000 /* for one answer */
+#define ATTEMPT_MS 60000 /* the longest wait for one answer */
 #define LIMITED_MAX 100  /* times that Notion may ask us to wait */
 #define SETTLE_MS 60000
 #define ANSWER_MAX (32u << 20)
@@ -37,7 +37,7 @@ void notion_sleep(int64_t ms)
 		poll(NULL, 0, (int)(ms < 60000 ? ms : 60000));
 }
 
-/* Shows progress once the sync takes longer than a second, ten times a second at most. */
+/* Shows progress once the sync takes longer than a second, at most ten times a second. */
 void notion_say(struct notion *n, const char *doing, size_t count)
 {
 	int64_t now = os_boot_ms();
@@ -100,7 +100,7 @@ static enum result read_token(struct notion *n)
 		STR("set NOTION_TOKEN, or NOTION_TOKEN_FILE to a file that has the token of the integration"));
 }
 
-/* The token goes over the network only under TLS. */
+/* Sends the token over the network only with TLS. */
 static bool is_safe(const char *base)
 {
 	struct str rest = str_c(base), host;
@@ -125,7 +125,7 @@ static int64_t notion_api_number(const char *name, int64_t otherwise, int64_t mo
 
 enum result notion_open(struct notion *n)
 {
-	/* the system's certificates, not those of PAWL_SERVER_CA: that file is for the user's own server */
+	/* the system's certificates: PAWL_SERVER_CA is for the user's own server */
 	struct http_client_options options = { .answer_max = ANSWER_MAX, .connect_ms = 10000 };
 	const char *base = notion_api_environment("NOTION_API_BASE");
 	int64_t rate = notion_api_number("NOTION_RATE", RATE, 1000);
@@ -171,7 +171,7 @@ struct asking {
 	json_t *got;
 };
 
-/* A second's worth of requests may go at once; after that each waits for its turn. */
+/* The requests of one second may go at once. After that, each waits until the rate allows it. */
 static void wait_for_turn(struct notion *n)
 {
 	int64_t now = os_boot_ms();
@@ -198,7 +198,7 @@ static enum http_fate notion_api_attempt(struct asking *x)
 			 x->arena, &x->http);
 }
 
-/* Shall we ask again? Sleeps until then. */
+/* Sleeps before the next attempt. false: there is none. */
 static bool notion_api_again(struct asking *x)
 {
 	int64_t ms = backoff_next(&x->pause, os_boot_ms());
@@ -209,7 +209,7 @@ static bool notion_api_again(struct asking *x)
 	return true;
 }
 
-/* Notion wants us to wait, and has done nothing. */
+/* Notion asks us to wait, and has not carried the request out. */
 static bool wait_as_told(struct asking *x)
 {
 	int64_t seconds = 1;
@@ -270,7 +270,7 @@ static enum result notion_api_refused(struct asking *x)
 			   STR("pawl sync --check says what the database lacks"));
 }
 
-/* "Tue, 17 Nov 2026 09:00:00 GMT"; 0: there is no such header */
+/* The header Date, such as "Tue, 17 Nov 2026 09:00:00 GMT"; 0: there is none */
 static int64_t date_of(const struct http_answer *h)
 {
 	static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
@@ -291,13 +291,14 @@ static int64_t date_of(const struct http_answer *h)
 	return ms;
 }
 
-/* A gateway may have passed the request on. Notion answers 529 itself, before it does anything. */
+/* May the request have been carried out? A gateway may have passed it on. Notion itself sends 529,
+ * before it does anything. */
 static bool is_lost(int status)
 {
 	return status >= 500 && status != 529;
 }
 
-/* Judges an answer. true: *code is final. */
+/* Evaluates an answer. true: *code is final. */
 static bool notion_api_decide(struct asking *x, enum result *code)
 {
 	int status = x->n->status = x->http.status;
@@ -306,7 +307,7 @@ static bool notion_api_decide(struct asking *x, enum result *code)
 	x->n->server_now = date_of(&x->http);
 	if (status >= 200 && status < 300) {
 		x->got = json_loadb(str_p(x->http.body), x->http.body.n, JSON_ALLOW_NUL, &e);
-		x->n->unknown = !json_is_object(x->got); /* it was carried out */
+		x->n->unknown = !json_is_object(x->got); /* the request was carried out */
 		*code = !x->n->unknown
 				? SUCCESS
 				: notion_fail(
@@ -330,7 +331,7 @@ static bool notion_api_decide(struct asking *x, enum result *code)
 	return true;
 }
 
-/* No answer came. Shall we ask again? */
+/* There was no answer. Shall we send the request again? */
 static bool notion_api_lost(struct asking *x, enum http_fate fate)
 {
 	if (fate == HTTP_UNKNOWN)

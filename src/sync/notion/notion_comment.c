@@ -6,11 +6,11 @@
 #include "base/when.h"
 #include "sync/notion/notion.h"
 
-#define PAGES_MAX 100 /* answers about the comments of one page */
-#define ATTEMPTS 5    /* to add a comment whose answers are lost */
+#define PAGES_MAX 100 /* requests for the comments of one page */
+#define ATTEMPTS 5    /* requests to add one comment, if their answers are lost */
 #define MINUTE 60000
 
-/* false: stop */
+/* Returns false to stop. */
 typedef bool comment_fn(void *ctx, const json_t *comment);
 
 /* Calls fn for every comment of the page, the oldest first. */
@@ -79,7 +79,7 @@ static enum result is_said(struct notion *n, struct str page, struct str text, b
 	return code;
 }
 
-/* Waits until the comment is there, or until it would have to be. */
+/* Waits until the comment is on the page, or until it would certainly be visible. */
 static enum result wait_for(struct notion *n, struct str page, struct str text, bool *found,
 			    struct arena *a)
 {
@@ -134,10 +134,10 @@ struct gather {
 	struct link *l;
 	struct strs ids, texts; /* of new comments, the oldest first */
 	int64_t *ats;
-	struct str known; /* the ids of the link that are still worth keeping */
-	bool lost;        /* no comment was seen yet: perhaps the state was lost */
+	struct str known; /* ids of the link that are still needed */
+	bool lost;        /* no comment was seen yet, perhaps because the state was lost */
 	bool asked;       /* `told` was read */
-	struct strs told; /* comments that the task has; an empty one was found again */
+	struct strs told; /* comments that the task has; a text that was matched becomes empty */
 };
 
 static struct str text_of(const json_t *o, const char *key, struct arena *a)
@@ -147,7 +147,8 @@ static struct str text_of(const json_t *o, const char *key, struct arena *a)
 	return arena_str(a, str_n(json_string_value(v), json_string_length(v)));
 }
 
-/* A comment that is older than this was seen: Notion gives times in whole minutes, and a read may be behind. */
+/* Comments before this time were seen. Notion gives times in whole minutes, and a read may be
+ * behind. */
 static int64_t notion_comment_horizon(const struct gather *g)
 {
 	return g->l->comment_at - 2 * MINUTE - g->r->n->settle_ms;
@@ -206,7 +207,8 @@ static enum result read_told(struct gather *g)
 	return code;
 }
 
-/* Has an earlier sync, whose state was lost, added this comment? Each one counts for one comment of the page. */
+/* Did an earlier sync, whose state was lost, add this comment? Each comment of the task matches one
+ * comment of the page. */
 static bool is_told(struct gather *g, struct str text)
 {
 	for (size_t i = 0; i < g->told.n; i++)
@@ -226,7 +228,7 @@ static enum result notion_comment_note(struct gather *g, size_t i)
 	return notion_link_save(g->r->state, g->l);
 }
 
-/* Adds it to the task. A repeat after a kill is recognised by its request id. */
+/* Adds the comment to the task. Its request id makes a repeat after a kill harmless. */
 static enum result notion_comment_add(struct gather *g, size_t i)
 {
 	struct round *r = g->r;

@@ -43,15 +43,15 @@ static void notion_item_tell(struct item *x)
 
 /* --- the page's side ---------------------------------------------------------------------------------------- */
 
-/* Is the text the one of the last sync? Notion gives times in whole minutes, so only an edit of our own, or a look long
- * after the edit, is certain. */
+/* Is the text certainly the one of the last sync? Notion gives times in whole minutes, so only our
+ * own edit, or a read long after the edit, is certain. */
 static bool is_body_sure(const struct item *x)
 {
 	const struct link *l = x->l;
 
 	if (l->doing.id.n) /* our write may hide an edit in the same minute */
 		return false;
-	if (l->loose && !notion_young(x->n, l)) /* before that, a read may be behind */
+	if (l->loose && !notion_young(x->n, l)) /* earlier, a read may be behind */
 		return false;
 	return l->p.has[F_BODY] && x->p->edited == l->edited &&
 	       (x->p->last_by_us || l->at - l->edited > 2 * MINUTE + x->n->settle_ms);
@@ -69,7 +69,8 @@ static enum result check_body(struct item *x)
 	return notion_body(x->n, x->p, x->r->arena);
 }
 
-/* The parent as the id of its task. A page that is not a task yet comes later. */
+/* Translates the parent's page to the id of its task. If that page is not a task yet, the parent
+ * follows later. */
 static void check_parent(struct item *x)
 {
 	struct str id = x->p->parent;
@@ -114,7 +115,7 @@ static enum result notion_item_push(struct item *x)
 	return code;
 }
 
-/* Says on the page why its edits were taken back. A sync that was killed may have said it. */
+/* Explains on the page why its edits were taken back. A killed sync may have done so already. */
 static enum result notion_item_explain(struct item *x)
 {
 	struct arena *a = x->r->arena;
@@ -127,7 +128,7 @@ static enum result notion_item_explain(struct item *x)
 	if (!x->why.n)
 		return SUCCESS;
 	if (!again) {
-		x->l->saying = arena_str(x->n->arena, hash); /* it outlives this page */
+		x->l->saying = arena_str(x->n->arena, hash); /* the link outlives this page */
 		code = notion_link_save(x->r->state, x->l);
 	}
 	return code == SUCCESS ? notion_comment(x->n, x->p->id, text, again, a) : code;
@@ -135,8 +136,8 @@ static enum result notion_item_explain(struct item *x)
 
 /* --- remembering ------------------------------------------------------------------------------------------------ */
 
-/* The value of the page that this sync has dealt with. The answer to a PATCH may show a later edit of a person: the next
- * round must find that it differs from this value. */
+/* The page's value that this sync has dealt with. The answer to a PATCH may show a person's later
+ * edit, and the next round must find that it differs from this value. */
 static struct str notion_item_settled(const struct item *x, enum notion_field f)
 {
 	if (!notion_is_pushed(x, f))
@@ -144,7 +145,8 @@ static struct str notion_item_settled(const struct item *x, enum notion_field f)
 	return x->p->last_by_us || f == F_BODY ? x->p->is.v[f] : x->tv.v[f];
 }
 
-/* May an edit of the text be hidden? A PATCH of ours makes us the last editor, also if a person has just written. */
+/* May a person's edit of the text be hidden? Our PATCH makes us the last editor, even if a person
+ * has just written. */
 static bool is_loose(const struct item *x)
 {
 	if (notion_is_pushed(x, F_BODY)) /* the text is written last */
@@ -189,7 +191,7 @@ static enum result notion_item_remember(struct item *x)
 	l->doing = (struct doing){ 0 };
 	l->loose = loose;
 	l->edited = x->p->edited;
-	/* the parent has no page yet: look again */
+	/* the parent has no page yet: come back in the next round */
 	l->version = x->t->parent.n && !x->tv.has[F_PARENT] && x->n->known[F_PARENT]
 			     ? -1
 			     : x->t->version;
@@ -206,7 +208,7 @@ static void notion_item_merge(struct item *x)
 	notion_decide(x);
 }
 
-/* An operation changes more than the status: the page follows. */
+/* An operation may change more fields than the status; these go to the page, too. */
 static void notion_item_follow(struct item *x)
 {
 	notion_task_values(x);
@@ -243,7 +245,7 @@ enum result notion_reconcile(struct round *r, const struct task *t, struct link 
 	struct item x = { .r = r, .n = r->n, .t = t, .l = l, .p = p };
 	enum result code;
 
-	x.young = notion_young(r->n, l); /* a write of ours that begins now does not count */
+	x.young = notion_young(r->n, l); /* decided before our own writes, which do not count */
 	if (p->edited < l->edited)       /* an old state of the page */
 		return SUCCESS;
 	notion_task_values(&x);
@@ -259,7 +261,8 @@ enum result notion_reconcile(struct round *r, const struct task *t, struct link 
 		return code;
 	}
 	notion_item_merge(&x);
-	if (notion_is_pushed(&x, F_BODY) && !p->body_read) { /* nothing unseen is overwritten */
+	/* read the text first, so that no unseen text is overwritten */
+	if (notion_is_pushed(&x, F_BODY) && !p->body_read) {
 		code = notion_body(r->n, p, r->arena);
 		notion_item_merge(&x);
 	}
@@ -269,7 +272,14 @@ enum result notion_reconcile(struct round *r, const struct task *t, struct link 
 	return code;
 }
 
-/* A few digits that stand for a value the page had. */
+/* --- merge ------------------------------------------------------------------------------------ */
+
+/*
+ * Three-way merge by field: the last sync, the task and the page. It is pure: nothing here reads or
+ * writes anything.
+ */
+
+/* A short hash of a value that the page had. */
 static struct str mark_of(struct str value, struct arena *a)
 {
 	return arena_printf(a, "%.16s ", hash_hex(a, value).p);
@@ -283,7 +293,8 @@ struct str notion_was(struct str list, struct str value, struct arena *a)
 					  : arena_printf(a, "%.*s%.*s", STRF(list), STRF(mark));
 }
 
-/* Did the page change since the last sync? A read that is behind shows an earlier value of the page. */
+/* Did a person change the page since the last sync? An earlier value of the page only means that
+ * the read is behind. */
 static bool page_changed(const struct merge *m, enum notion_field f)
 {
 	struct str now = m->p->v[f];
@@ -294,13 +305,13 @@ static bool page_changed(const struct merge *m, enum notion_field f)
 	       !str_has_nocase(m->l->was.v[f], mark_of(now, m->arena));
 }
 
-/* Did a sync that was killed begin to write another value? A read that is behind does not show it. */
+/* Did a killed sync begin to write another value? A read that is behind does not show it. */
 static bool is_pending(const struct merge *m, enum notion_field f)
 {
 	return m->l->doing.push.has[f] && !str_eq(m->l->doing.push.v[f], m->p->v[f]);
 }
 
-/* The first sync of the two: a field that is not empty was filled in by people. */
+/* The first sync of a task and its page: people filled in a field that is not empty. */
 static enum deed notion_merge_first(enum direction direction, struct str t, struct str p)
 {
 	if (str_eq(t, p))
@@ -362,7 +373,7 @@ static const struct move moves[] = {
 	{ CANCELED, READY, OP_REOPEN },
 };
 
-/* The moves of another program that held the page. */
+/* The moves of another program that held the page: results of its work. */
 static const struct move own_moves[] = {
 	{ READY, REVIEW, OP_REVIEW }, { READY, DONE, OP_DONE },
 	{ READY, BLOCKED, OP_BLOCK }, { READY, NEEDS_HELP, OP_ESCALATE },

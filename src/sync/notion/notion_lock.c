@@ -11,7 +11,7 @@
 #include "core/lease.h"
 #include "sync/notion/notion.h"
 
-/* When the lock of another program on the page expires; 0: there is none. */
+/* The expiry of another program's lock on the page; 0: there is none. */
 static int64_t expires_at(const struct page *p)
 {
 	struct str token = str_trim(p->is.v[F_TOKEN]);
@@ -41,7 +41,7 @@ static enum result notion_lock_call(struct item *x, const struct request *rq, st
 	return code;
 }
 
-/* The token is saved first, so that a sync that is killed can still release the lock. */
+/* Saves the token first, so that the sync after a killed one can still release the lock. */
 static enum result notion_lock_acquire(struct item *x, int64_t ttl)
 {
 	struct request rq = { .op = OP_LOCK_ACQUIRE };
@@ -62,7 +62,7 @@ static enum result notion_lock_acquire(struct item *x, int64_t ttl)
 	code = notion_lock_call(x, &rq, &ans);
 	if (code == SUCCESS && ans.code != SUCCESS) {
 		x->l->foreign = STR("");
-		x->later = ans.code == CONFLICT; /* somebody was faster */
+		x->later = ans.code == CONFLICT; /* an agent claimed it first */
 		x->foreign = !x->later;
 	}
 	return code;
@@ -96,7 +96,7 @@ static enum result notion_lock_release(struct item *x)
 	return notion_link_save(x->r->state, x->l);
 }
 
-/* The other program ended its work with a status that only a holder can give. */
+/* Did the other program end its work with a status that only a holder can set? */
 static bool is_result(const struct item *x)
 {
 	enum status to = status_parse(x->p->is.v[F_STATUS]);
@@ -123,6 +123,10 @@ enum result notion_lock(struct item *x)
 	return mine && !is_result(x) ? notion_lock_release(x) : SUCCESS;
 }
 
+/* --- turns ------------------------------------------------------------------------------------ */
+
+/* One sync at a time: the lock @sync of the queue. It excludes other syncs only; agents go on. */
+
 #define LOCK_ID STR("@sync")
 #define LEASE_MS 180000 /* longer than RENEW_MS, a request and a Retry-After together */
 #define RENEW_MS 15000
@@ -142,7 +146,7 @@ static int64_t notion_sync_lock_lease(const struct notion *n)
 	return ms < least ? least : ms > most ? most : ms;
 }
 
-/* A sync that was killed on this machine left its lock behind. */
+/* Breaks the lock that a killed sync on this machine left behind. */
 static void break_dead(struct notion *n, struct arena *a)
 {
 	struct request read = { .op = OP_LOCK_STATUS }, cut = { .op = OP_LOCK_BREAK };
@@ -240,10 +244,14 @@ void notion_leave(struct notion *n)
 	arena_free(&a);
 }
 
+/* --- owner of a database ---------------------------------------------------------------------- */
+
+/* The queue that a database belongs to. Its mark is a hash, because the queue's id stays secret. */
+
 #define MARK "pawl queue "
 #define DIGITS 16
 
-/* The digits after the mark in a text that people can edit; empty: there is no mark. */
+/* The digits after the mark, in a text that people can edit; empty: there is no mark. */
 static struct str mark_in(struct str text)
 {
 	size_t n = strlen(MARK);
@@ -255,7 +263,7 @@ static struct str mark_in(struct str text)
 	return STR("");
 }
 
-/* The id of a queue stays secret. */
+/* A hash of the queue's id, which stays secret. */
 static struct str mark_of(const struct notion *n)
 {
 	return arena_printf(
@@ -279,7 +287,8 @@ static enum result notion_owner_decide(struct notion *n)
 			n->names[F_ID]));
 }
 
-/* Reads the id of the queue. It may have none yet, but a store that fails must not look like another queue. */
+/* Reads the queue's id. The queue may have none yet, but a store that fails must not be taken for
+ * another queue. */
 static enum result know_queue(struct notion *n)
 {
 	struct client *c = n->job->client;
@@ -344,7 +353,7 @@ enum result notion_own(struct notion *n)
 
 	if (code != SUCCESS || n->owner.n || n->job->check || !n->identity.n)
 		return code;
-	/* two queues may begin at the same time: the last mark counts, so this must not replace one */
+	/* two queues may begin at the same time, and the last mark counts: do not replace a mark */
 	code = notion_still_own(n);
 	if (code != SUCCESS || n->owner.n)
 		return code;

@@ -8,11 +8,11 @@
 #include "base/when.h"
 #include "sync/notion/notion.h"
 
-#define ATTEMPTS 5 /* to make a page whose answers are lost */
+#define ATTEMPTS 5 /* requests to make one page, if their answers are lost */
 
 /* --- a task from a page -------------------------------------------------------------------------------------- */
 
-/* A page that cannot be a task is left alone until somebody edits it. */
+/* Leaves a page that cannot become a task alone, until somebody edits it. */
 static enum result pass_over(struct round *r, const struct page *p)
 {
 	struct link *l = notion_link_of_page(r->state, p->id);
@@ -31,13 +31,13 @@ bool notion_is_refused(const struct link *l, const struct page *p)
 {
 	bool same = l->refused && l->edited == p->edited;
 
-	/* an edit in the same minute does not change the time of editing */
+	/* an edit in the same minute does not change `edited`, so compare the values, too */
 	for (int f = 0; same && f < F_END; f++)
 		same = f == F_BODY || str_eq(l->p.v[f], p->is.v[f]);
 	return same;
 }
 
-/* Says on the page why. Only a sync that was killed can have said it. */
+/* Explains the refusal on the page. Only a killed sync can have done so already. */
 static enum result say_why(struct round *r, const struct page *p, struct str why)
 {
 	struct str text = arena_printf(r->arena, "pawl cannot make a task of this page.\n%.*s",
@@ -70,7 +70,7 @@ static enum result refuse_page(struct round *r, const struct page *p, struct str
 	return code == SUCCESS ? pass_over(r, p) : code;
 }
 
-/* A field that is not valid is left out here; the merge that follows takes it back. */
+/* Leaves out invalid fields; the merge that follows takes them back on the page. */
 static void set_fields(const struct round *r, const struct page *p, struct request *rq)
 {
 	int64_t number;
@@ -88,7 +88,7 @@ static void set_fields(const struct round *r, const struct page *p, struct reque
 	GIVE(rq, status, status == READY || status == IN_PROGRESS ? READY : BACKLOG);
 }
 
-/* Notes the values that the task is made with. */
+/* Notes the values of the new task before the queue makes it. */
 static enum result begin_task(struct round *r, const struct page *p, const struct request *rq,
 			      struct link **out)
 {
@@ -122,14 +122,14 @@ void notion_complete(struct state *s, struct link *l, struct str task)
 	l->making = STR("");
 }
 
-/* Both sides have the values that the task was made with. The merge takes back the others. */
+/* Both sides have the values that the task was made with. The merge takes the other values back. */
 static enum result link_task(struct round *r, const struct task *t, struct link *l)
 {
 	struct item x = { .r = r, .n = r->n, .t = t, .l = l };
 
 	notion_complete(r->state, l, t->id);
 	notion_task_values(&x);
-	/* but not the status: a page that is neither Ready nor Backlog gets that of its task */
+	/* except the status: if it is neither Ready nor Backlog, the page gets the task's status */
 	for (int f = 0; f < F_END; f++)
 		l->t.v[f] = f == F_STATUS ? l->t.v[f] : x.tv.v[f];
 	return notion_link_save(r->state, l);
@@ -164,7 +164,7 @@ enum result notion_new_task(struct round *r, struct page *p)
 {
 	enum result code;
 
-	/* somebody has just opened an empty page, or the work is over */
+	/* a person has just opened an empty page, or the work has ended */
 	if (!str_trim(p->is.v[F_TITLE]).n || status_ended(status_parse(p->is.v[F_STATUS])))
 		return SUCCESS;
 	if (r->n->job->check) {
@@ -178,7 +178,8 @@ enum result notion_new_task(struct round *r, struct page *p)
 
 /* --- a page from a task --------------------------------------------------------------------------------------- */
 
-/* Looks for the page that an earlier request may have made, until the index must have it. */
+/* Looks for the page that an earlier request may have made, until Notion's index must contain
+ * it. */
 static enum result search_for(struct item *x, bool *found)
 {
 	enum result code = notion_find(x->n, x->t->id, x->p, found, x->r->arena);
@@ -191,7 +192,7 @@ static enum result search_for(struct item *x, bool *found)
 	return code;
 }
 
-/* A sync that is killed before it notes the page leaves the values that the page was made with. */
+/* Notes the page's values before the request, for the sync after a killed one. */
 static enum result notion_new_begin(struct item *x)
 {
 	struct link *l = x->l;
@@ -206,7 +207,7 @@ static enum result notion_new_begin(struct item *x)
 	return notion_link_save(x->r->state, l);
 }
 
-/* Notion has certainly not made it: the next sync need not look for it. */
+/* Notion has certainly not made the page, so the next sync need not look for it. */
 static void give_up(struct item *x)
 {
 	x->l->making = STR("");
@@ -247,7 +248,7 @@ static enum result make_page(struct item *x)
 	return code == SUCCESS && !found ? not_made(x) : code;
 }
 
-/* The page has what the task had when it was made; the text follows with the merge. */
+/* The page has the values that the task had when the page was made. The merge adds the text. */
 static enum result link_page(struct item *x)
 {
 	struct link *l = x->l;
@@ -264,7 +265,8 @@ static enum result link_page(struct item *x)
 	return notion_link_save(x->r->state, l);
 }
 
-/* A page that a killed sync left may have older values: the merge needs to see them. */
+/* Takes over the page that a killed sync made. It may have older values, which the merge must
+ * see. */
 static enum result notion_new_adopt(struct item *x)
 {
 	notion_link_page(x->r->state, x->l, x->p->id);
@@ -292,7 +294,7 @@ enum result notion_new_page(struct round *r, const struct task *t)
 		code = unsure ? notion_new_adopt(&x) : link_page(&x);
 	if (code != SUCCESS)
 		return code;
-	/* nobody can have written to it yet */
+	/* nobody can have written to a new page yet */
 	p.body_read = !unsure;
 	p.is.has[F_BODY] = true;
 	return notion_reconcile(r, t, l, &p);

@@ -17,7 +17,7 @@
 
 /* --- texts -------------------------------------------------------------------------------------------- */
 
-/* The bytes of as many characters of `s` as one piece can have. */
+/* The number of bytes of `s` that fit into one piece, in whole characters. */
 static size_t piece_of(struct str s)
 {
 	size_t at = 0, n;
@@ -78,7 +78,7 @@ struct str notion_plain(const json_t *rich, struct arena *a)
 	return out;
 }
 
-/* Notion gives texts back in its own form, so white space does not count. */
+/* Ignores white space, because Notion returns a text in its own form. */
 struct str notion_body_hash(struct arena *a, struct str text)
 {
 	struct buf b = BUF_MAX(SIZE_MAX / 4);
@@ -111,7 +111,7 @@ static struct str number_text(const json_t *v, struct arena *a)
 	return json_is_real(v) ? arena_printf(a, "%g", json_real_value(v)) : STR("");
 }
 
-/* A day, or a time in UTC; as it is if it is neither. */
+/* A day, or a time in UTC; any other text stays unchanged. */
 static struct str date_text(const json_t *v, struct arena *a)
 {
 	struct str start = string_of(v, "start", a);
@@ -178,7 +178,7 @@ bool notion_page_read(struct notion *n, const json_t *o, struct page *p, struct 
 	return true;
 }
 
-/* The property's value, as Notion wants it. */
+/* The property's value in Notion's form. */
 static json_t *notion_value(enum notion_field f, struct str text)
 {
 	const char *type = notion_fields[f].type;
@@ -236,7 +236,7 @@ static void take_body(struct page *p, const json_t *o, struct arena *a)
 {
 	p->body = string_of(o, "markdown", a);
 	p->is.v[F_BODY] = notion_body_hash(a, p->body);
-	/* a part of a text must not replace the whole */
+	/* a truncated text must not replace the whole one */
 	p->is.has[F_BODY] = p->body_read = !json_is_true(json_object_get(o, "truncated"));
 }
 
@@ -339,6 +339,6 @@ enum result notion_make(struct notion *n, const struct values *v, struct str par
 	if (code != SUCCESS)
 		return code;
 	code = take_page(n, o, p, a);
-	n->unknown = code != SUCCESS; /* it was made */
+	n->unknown = code != SUCCESS; /* the page was made */
 	return code;
 }

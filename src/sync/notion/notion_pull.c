@@ -16,8 +16,8 @@ static void notion_send_back(struct item *x, enum notion_field f, struct str why
 
 /* --- fields ---------------------------------------------------------------------------------------------- */
 
-/* Sets the argument for a field from its text on the page. NULL, or why the text is not a value. An empty property has the
- * value of a new task. */
+/* Sets the argument for a field from its text on the page. Returns NULL, or why the text is not
+ * valid. An empty property stands for a new task's value. */
 static const char *set_field(const struct item *x, enum notion_field f, struct request *rq)
 {
 	struct str text = x->p->is.v[f];
@@ -55,7 +55,7 @@ static bool is_pulled(const struct item *x, enum notion_field f)
 	       f != F_PARENT;
 }
 
-/* Why the queue refuses this one field; NULL: it does not. */
+/* The reason why the queue refuses this field; NULL: it does not. */
 static const char *fault_of(const struct item *x, enum notion_field f)
 {
 	struct request one = { .op = OP_UPDATE };
@@ -66,7 +66,7 @@ static const char *fault_of(const struct item *x, enum notion_field f)
 	return fault ? fault : request_fault(&one, &policy_default, x->r->arena);
 }
 
-/* Does a lock keep people from moving the task? That of a Blocked task does not. */
+/* Does a lock keep people from moving the task? The lock of a Blocked task does not. */
 static bool is_kept(const struct item *x)
 {
 	return x->held && x->t->status != BLOCKED;
@@ -83,7 +83,7 @@ static void decide_status(struct item *x)
 	if (!to)
 		notion_send_back(x, F_STATUS, STR("pawl has no such status"));
 	else if (is_kept(x))
-		/* the expiry is on the page; here, each heartbeat would make it another comment */
+		/* do not name the expiry: with each heartbeat this would become a new comment */
 		notion_send_back(
 			x, F_STATUS,
 			arena_printf(a, "%.*s holds %.*s. Ask the operator: pawl lock break %.*s",
@@ -104,7 +104,7 @@ void notion_decide(struct item *x)
 		if (fault)
 			notion_send_back(x, f, str_c(fault));
 		else if (x->plan.deed[f] == D_BACK && x->l->foreign.n)
-			x->plan.deed[f] = D_PUSH; /* the work of the program that held the page */
+			x->plan.deed[f] = D_PUSH; /* work of the program that held the page */
 		else if (x->plan.deed[f] == D_BACK)
 			notion_send_back(x, f, STR("pawl writes this property"));
 	}
@@ -113,7 +113,7 @@ void notion_decide(struct item *x)
 
 /* --- the calls -------------------------------------------------------------------------------------------------- */
 
-/* For the log: the values of the queue that lost against the page. */
+/* The reason for the log. It names the queue's values that the page replaced. */
 static struct str reason_of(const struct item *x)
 {
 	struct arena *a = x->r->arena;
@@ -128,7 +128,8 @@ static struct str reason_of(const struct item *x)
 	return out.n > TEXT_MAX ? STR("edited in Notion") : out;
 }
 
-/* Calls the queue. If it refuses because the task has another version by now, the next round looks at it again. */
+/* Calls the queue. If the queue refuses because the task's version changed, the next round handles
+ * the task again. */
 static enum result notion_pull_call(struct item *x, const struct request *rq, struct answer *ans)
 {
 	enum result code = notion_queue(x->r, rq, ans);

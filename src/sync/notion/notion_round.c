@@ -12,9 +12,9 @@
 #include "sync/notion/notion.h"
 
 #define MINUTE 60000
-#define SKEW (5 * MINUTE) /* between this clock and that of a server that does not tell the time */
-#define TALKS 10          /* pages whose comments are read besides those that changed */
-#define CHECKS 10         /* deleted pages that are looked for in one round */
+#define SKEW (5 * MINUTE) /* of our clock, if the server sends no time */
+#define TALKS 10          /* unchanged pages whose comments one round reads */
+#define CHECKS 10         /* deleted pages that one round checks again */
 
 /* --- the tasks ---------------------------------------------------------------------------------------------- */
 
@@ -51,7 +51,8 @@ static enum result read_tasks(struct round *r)
 	return SUCCESS;
 }
 
-/* One page that Notion refuses to show or to change must not stop the others. */
+/* Turns the error into a warning: one page that Notion refuses to show or to change must not stop
+ * the others. */
 static enum result notion_round_clear_error(struct round *r, enum result code, struct str what)
 {
 	if (code != MISCONFIGURED || (r->n->status != 400 && r->n->status != 404))
@@ -64,7 +65,7 @@ static enum result notion_round_clear_error(struct round *r, enum result code, s
 
 /* --- the pages ----------------------------------------------------------------------------------------------- */
 
-/* The task is gone: its page says so, and is left alone from now on. */
+/* The task was removed, so its page becomes Canceled and is left alone from now on. */
 static enum result notion_round_delete(struct round *r, struct link *l, struct page *p)
 {
 	struct values v = { .v[F_STATUS] = STR("Canceled") };
@@ -77,8 +78,7 @@ static enum result notion_round_delete(struct round *r, struct link *l, struct p
 	code = notion_queue(r, &read, &ans);
 	if (code != SUCCESS)
 		return code;
-	if (ans.code !=
-	    NOT_FOUND) /* a list leaves out a record that cannot be read: it was not removed */
+	if (ans.code != NOT_FOUND) /* not removed: a list leaves out records that cannot be read */
 		return SUCCESS;
 	notion_change(r->n, l->task, "was removed from the queue: its page becomes Canceled",
 		      STR(""));
@@ -91,7 +91,8 @@ static enum result notion_round_delete(struct round *r, struct link *l, struct p
 	return notion_link_save(r->state, l);
 }
 
-/* A second page of the same task: a killed sync made it (trash), or a person made a copy (a new task). */
+/* Handles a second page of the same task: if a killed sync made it, it goes to the trash; a
+ * person's copy becomes a new task. */
 static enum result second_page(struct round *r, const struct task *t, struct page *p)
 {
 	if (!p->by_us)
@@ -128,7 +129,7 @@ static enum result notion_round_first_contact(struct round *r, struct page *p, s
 	if (other && other->making.n) { /* a killed sync made the page */
 		notion_link_page(r->state, other, p->id);
 		notion_complete(r->state, other, t->id);
-	} else if (other) { /* it takes the place of a deleted page */
+	} else if (other) { /* this page replaces a deleted one */
 		notion_link_page(r->state, other, p->id);
 		other->gone = other->loose = false;
 		other->t = other->p = other->was = (struct values){ 0 };
@@ -154,7 +155,7 @@ static enum result handle_page(struct round *r, struct page *p)
 	r->n->done->pages++;
 	if (p->trashed || (l && notion_is_refused(l, p)))
 		return SUCCESS;
-	if (l && l->gone && !notion_task(r, l->task)) /* bury() has dealt with it */
+	if (l && l->gone && !notion_task(r, l->task)) /* notion_round_delete() has dealt with it */
 		return SUCCESS;
 	if (l && l->gone)
 		notion_round_restore(r, l);
@@ -174,8 +175,8 @@ static enum result handle_page(struct round *r, struct page *p)
 
 struct scan {
 	struct round *r;
-	int64_t from;       /* only pages that were made then or later */
-	int64_t last;       /* when the last page was made */
+	int64_t from;       /* only pages created at this time or later */
+	int64_t last;       /* creation time of the last page */
 	const char *cursor; /* NULL: at the start */
 	json_t *done;       /* pages of this scan */
 	bool incomplete;
@@ -239,7 +240,7 @@ static enum result handle_all(struct scan *s, const json_t *results)
 	return code;
 }
 
-/* One answer of the query. */
+/* Makes one request of the query and handles its pages. */
 static enum result notion_round_step(struct scan *s)
 {
 	struct round *r = s->r;
@@ -266,7 +267,8 @@ static enum result notion_round_step(struct scan *s)
 	return code;
 }
 
-/* A query ends silently after 10,000 pages: the next one starts with the time of the last page. */
+/* A query ends silently after 10,000 pages, so the next one starts with the creation time of the
+ * last page. */
 static enum result notion_round_scan(struct round *r)
 {
 	struct scan s = { .r = r, .done = json_object() };
@@ -303,7 +305,7 @@ static enum result notion_round_walk(struct round *r, const struct task *t, stru
 		return notion_reconcile(r, t, l, &p);
 	if (code != SUCCESS && r->n->status != 404)
 		return code;
-	if (notion_young(r->n, l)) { /* it cannot be seen yet */
+	if (notion_young(r->n, l)) { /* the page may not be visible yet */
 		r->n->later++;
 		return SUCCESS;
 	}
@@ -314,7 +316,7 @@ static enum result notion_round_walk(struct round *r, const struct task *t, stru
 	return r->n->job->check ? SUCCESS : notion_link_save(r->state, l);
 }
 
-/* A page that was deleted: is it back? */
+/* Checks whether a deleted page is back. */
 static enum result check_again(struct round *r, const struct task *t, struct link *l)
 {
 	struct page p;
@@ -364,7 +366,8 @@ static enum result handle_tasks(struct round *r)
 	return code;
 }
 
-/* A person may restore a page without a new time of editing, so the query would not bring it. */
+/* Checks some deleted pages, because a restored page may keep its time of editing, and then the
+ * query does not return it. */
 static enum result handle_deleted(struct round *r)
 {
 	size_t n = notion_links(r->state), checks = 0, start = n ? random_below((uint32_t)n) : 0;
@@ -387,7 +390,7 @@ static enum result handle_deleted(struct round *r)
 	return code;
 }
 
-/* Neither the task nor its page is there any more, so no later sync looks for them. */
+/* Neither the task nor its page exists any more, so later syncs skip them. */
 static enum result delete_both(struct round *r, struct link *l)
 {
 	if (notion_young(r->n, l)) /* the page cannot be seen yet */
@@ -406,7 +409,7 @@ static enum result handle_one_removed(struct round *r, struct link *l)
 	return code == SUCCESS || r->n->status == 404 ? delete_both(r, l) : code;
 }
 
-/* A task that was removed: the query brings its page only if somebody edits it. */
+/* Handles removed tasks, because the query returns their pages only if somebody edits them. */
 static enum result handle_removed(struct round *r)
 {
 	struct arena *kept = r->arena;
@@ -428,7 +431,8 @@ static enum result handle_removed(struct round *r)
 
 /* --- comments -------------------------------------------------------------------------------------------------- */
 
-/* People talk about work that waits for them. A comment does not change the time of editing. */
+/* Are new comments likely? People comment on work that waits for them. A comment does not change
+ * the time of editing. *open: the task has not ended. */
 static bool is_talk(const struct round *r, const struct link *l, bool *open)
 {
 	const struct task *t = l->page.n && l->task.n && !l->gone ? notion_task(r, l->task) : NULL;
@@ -438,7 +442,7 @@ static bool is_talk(const struct round *r, const struct link *l, bool *open)
 		     t->status == IN_PROGRESS || l->touched);
 }
 
-/* Of the other open pages, each round reads the next few. */
+/* Of the other open pages, each round reads a few more. */
 static enum result handle_comments(struct round *r)
 {
 	size_t n = notion_links(r->state), extra = 0, start = notion_talk(r->state), next = start;
@@ -460,7 +464,7 @@ static enum result handle_comments(struct round *r)
 		r->arena = kept;
 		arena_free(&a);
 		notion_say(r->n, "comments", i + 1);
-		if (r->n->status == 404) /* the page cannot be seen yet, or is deleted */
+		if (r->n->status == 404) /* the page is not visible yet, or deleted */
 			code = SUCCESS;
 	}
 	return code == SUCCESS ? notion_talk_set(r->state, extra > TALKS ? next : start) : code;

@@ -10,7 +10,7 @@
 #include "base/when.h"
 #include "sync/notion/notion.h"
 
-#define ROUNDS 3 /* if tasks change meanwhile */
+#define ROUNDS 3 /* at most, if tasks change meanwhile */
 
 /* The syncer is an agent of its own: it uses no token that an agent on this machine has saved. */
 static void be_syncer(struct client *c)
@@ -44,7 +44,7 @@ static void clear_progress(struct notion *n)
 	n->said_at = 0;
 }
 
-/* The state notes each turn, also that of a sync which fails before its first round. */
+/* Records this sync's lock in the state, even if the sync fails before its first round. */
 static enum result note_sync_token(struct notion *n)
 {
 	struct state *s;
@@ -84,7 +84,7 @@ static void notion_run_tell(const struct notion *n)
 		n->job->note(n->job->ctx, d->warnings.v[i]);
 }
 
-/* One round in memory of its own, since a watch may run for months. */
+/* Makes one round in memory of its own, because a watch may run for months. */
 static enum result watch_once(struct notion *n)
 {
 	struct arena a = { 0 };
@@ -163,10 +163,21 @@ enum result notion_run(const struct sync_job *job, struct sync_done *out, struct
 	return code;
 }
 
+/* --- module ----------------------------------------------------------------------------------- */
+
+/* The entry point of pawl-sync-notion.so for the program that loads it. */
+
 static const struct sync_ops ops = { .run = notion_run };
 
 extern const struct module pawl_module;
 const struct module pawl_module = { .abi = MODULE_ABI, .sync = &ops };
+
+/* --- writes that were begun ------------------------------------------------------------------- */
+
+/*
+ * Writes that were begun. They are saved first, so that the sync after a killed one does not take
+ * its write for a person's edit.
+ */
 
 static enum part part_of(enum notion_field f)
 {
@@ -187,7 +198,8 @@ static void notion_doing_begin(struct item *x)
 				      .version = x->t->version };
 }
 
-/* The task's value once it has the value of the page. An empty property has the value of a new task. */
+/* The value that the task will have once it has the page's value. An empty property stands for a
+ * new task's value. */
 static struct str notion_doing_aim(const struct item *x, enum notion_field f)
 {
 	struct str text = x->p->is.v[f];
@@ -243,7 +255,7 @@ enum result notion_begin_push(struct item *x)
 		enum notion_field f = (enum notion_field)i;
 
 		if (x->plan.deed[f] == D_PULL)
-			notion_keep(x, f); /* the queue has it */
+			notion_keep(x, f); /* the queue has the value */
 		else if (notion_is_pushed(x, f))
 			notion_doing_put(&x->l->doing.push, f, x->tv.v[f]);
 	}
@@ -252,7 +264,7 @@ enum result notion_begin_push(struct item *x)
 
 /* --- after a sync that ended in the middle ----------------------------------------------------------------- */
 
-/* A read that is behind may show this value of the page. */
+/* Notes an earlier value of the page, which a read that is behind may show. */
 static void note_past(struct item *x, enum notion_field f, struct str value)
 {
 	struct values *was = &x->l->was;
@@ -261,7 +273,7 @@ static void note_past(struct item *x, enum notion_field f, struct str value)
 	notion_doing_put(was, f, notion_was(was->has[f] ? was->v[f] : STR(""), value, a));
 }
 
-/* Both sides had these values when that sync ended. */
+/* Records that both sides had these values when that sync ended. */
 static void notion_doing_rebase(struct item *x, enum notion_field f, struct str t, struct str p)
 {
 	struct link *l = x->l;
@@ -272,8 +284,9 @@ static void notion_doing_rebase(struct item *x, enum notion_field f, struct str 
 	notion_doing_put(&l->p, f, p);
 }
 
-/* Has the queue made this call? It knows the request id of each call that it made, for a day. A call with the same id and
- * other arguments is refused then. Else it is refused because the task has another version. */
+/* Did the queue make this call? It remembers the request id of each call for a day, and then
+ * refuses a call with the same id and other arguments. Otherwise it refuses this call because the
+ * task has another version. */
 static enum result was_made(struct item *x, enum part part, bool *made)
 {
 	struct request rq = { .op = OP_UPDATE };

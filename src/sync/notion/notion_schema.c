@@ -33,7 +33,7 @@ struct schema {
 	struct notion *n;
 	json_t *properties; /* of the database */
 	json_t *add;        /* properties and options that --add-options adds */
-	struct str lacks;   /* ", "-separated */
+	struct str lacks;   /* separated by "; " */
 };
 
 static bool is_hex(char c)
@@ -95,7 +95,7 @@ static bool has_option(const json_t *options, const char *name)
 	return false;
 }
 
-/* Options that stay must be named again. */
+/* A request that adds options must name the existing ones, too. */
 static json_t *all_options(const json_t *old)
 {
 	json_t *out = json_array();
@@ -142,7 +142,7 @@ static json_t *new_property(enum notion_field f)
 	return json_pack("{s:o}", notion_fields[f].type, inner);
 }
 
-/* A database has one property of the type title; people choose its name. */
+/* The name of the property of type title; people choose that name. */
 static const char *title_of(const json_t *properties)
 {
 	const char *name;
@@ -275,8 +275,15 @@ enum result notion_schema(struct notion *n, struct str database)
 	return code;
 }
 
-/* A fault is about the store or its server, not about the change. A role that may not do this one thing ("forbidden") is
- * an answer like that of a rule. */
+/* --- task ------------------------------------------------------------------------------------- */
+
+/*
+ * The tasks of the queue, as the sync sees them: calls to the queue, and the values of a task in
+ * the form that notion_item.c compares.
+ */
+
+/* Did the queue decide? A fault concerns the store or its server, not the change. "forbidden", for
+ * a role that may not make this call, is a decision like any other. */
 static bool is_decided(const struct answer *ans)
 {
 	return ans->code != API_ERROR && (!ans->fault.n || str_is(ans->fault, "forbidden"));
@@ -300,7 +307,7 @@ enum result notion_queue(struct round *r, const struct request *rq, struct answe
 	r->n->ans->fault = arena_str(r->n->arena, ans->fault);
 	r->n->ans->warnings = (struct strs){ 0 };
 	r->n->ans->task = NULL;
-	r->n->status = 0; /* no answer of Notion is the reason */
+	r->n->status = 0; /* the reason is not an answer from Notion */
 	return ans->code;
 }
 
@@ -324,7 +331,8 @@ bool notion_young(const struct notion *n, const struct link *l)
 	return age >= 0 && age < n->settle_ms;
 }
 
-/* Does somebody hold it in the queue? The lock that stands for another program's does not count. */
+/* Does an agent hold the task in the queue? The lock that represents another program's lock does
+ * not count. */
 static bool is_held(const struct item *x)
 {
 	const struct lock *lock = &x->t->lock;
@@ -346,7 +354,7 @@ static struct str notion_task_second(struct arena *a, int64_t ms)
 	return ms ? when_text(a, ms - ms % 1000) : STR("");
 }
 
-/* The parent's page must exist before a page can name it. */
+/* Sets the parent only if its page exists, because a page can only name a page. */
 static void set_parent(struct item *x)
 {
 	const struct link *up = x->t->parent.n ? notion_link_of_task(x->r->state, x->t->parent)

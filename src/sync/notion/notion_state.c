@@ -14,7 +14,7 @@
 #include "sync/notion/notion.h"
 
 #define FILE_MAX (512u << 20)
-#define SLACK 1000 /* lines that may be out of date before the file is written anew */
+#define SLACK 1000 /* stale lines that are allowed before the file is rewritten */
 
 struct state {
 	struct notion *n;
@@ -218,9 +218,9 @@ static void get_doing(struct state *s, const json_t *o, struct doing *d)
 	get_values(s, list, "from", &d->from);
 }
 
-/* Another state, perhaps on another machine, was used since these values were recorded. A status that differs from them may
- * be a write of that sync, so it says nothing about people. For the fields of people an old value still tells which side
- * changed. */
+/* Another state, perhaps on another machine, was used since these values were recorded. A different
+ * status may be a write of that sync, so it says nothing about people. For people's fields, an old
+ * value still tells which side changed. */
 static void notion_state_forget(struct state *s)
 {
 	for (size_t i = 0; i < s->count; i++)
@@ -309,7 +309,7 @@ enum result notion_link_save(struct state *s, struct link *l)
 {
 	json_t *o = line_of(l);
 
-	/* texts of one task's arena would not last */
+	/* copies the texts, because one task's arena does not last */
 	take_line(s, o);
 	return notion_state_append(s, o);
 }
@@ -330,7 +330,8 @@ enum result notion_talk_set(struct state *s, size_t place)
 	return notion_state_append(s, json_pack("{s:I}", "talk", (json_int_t)place));
 }
 
-/* Each sync raises the fence of the lock @sync by one. */
+/* Each sync raises the fence of @sync by one, so a larger step means that another state was used in
+ * between. */
 static enum result take_turn(struct state *s)
 {
 	int64_t fence = s->n->fence;
@@ -361,7 +362,7 @@ static void read_lines(struct state *s, struct str text)
 	}
 }
 
-/* A line that was cut off must not become the beginning of the next one. */
+/* Ends a torn last line, so that the next line is not appended to it. */
 static int end_line(int fd)
 {
 	off_t n = lseek(fd, 0, SEEK_END);
@@ -372,7 +373,7 @@ static int end_line(int fd)
 	return last == '\n' ? 0 : fs_write_all(fd, STR("\n"));
 }
 
-/* The queue and the database that the file is about. */
+/* The file's name depends on the queue and the database. */
 static char *path_of(struct notion *n, struct str database)
 {
 	struct str what, id = n->identity.n ? n->identity : n->job->client->keyring.queue;
@@ -395,10 +396,10 @@ static int open_file(struct state *s)
 		     0600);
 	if (s->fd < 0)
 		return check && errno == ENOENT ? 0 : -errno;
-	return check ? 0 : os_lock(s->fd, 0); /* a look must not end a sync that runs */
+	return check ? 0 : os_lock(s->fd, 0); /* --check must not stop a sync that is running */
 }
 
-/* Writes the lines that count, if most of them do not. */
+/* Rewrites the file if most of its lines are stale. */
 static void notion_state_tidy(struct state *s)
 {
 	struct buf b = BUF_MAX(FILE_MAX);
