@@ -61,14 +61,14 @@ struct torture_plan {
 	int64_t ms, calls; /* the mix ends after this time or number of calls (0 = no limit) */
 	int64_t kills, stops, skews; /* totals */
 	int64_t lost;                /* one answer in `lost` is lost; 0: none */
-	int64_t outage_ms;           /* gives the store up after a longer failure */
+	int64_t outage_ms;           /* the run gives up if the store fails for longer */
 	uint64_t seed;
 	int64_t timeout_ms;
 	bool relaxed;
-	/* Of a store behind a server: its token and certificate come from here; NULL: another store. */
+	/* For a store behind a server: its token and certificate. NULL: the store is not behind a server. */
 	const struct queue_config *access;
-	struct policy served; /* and its policy, which torture() asks for; lease 0: not yet */
-	/* where to keep it; NULL: in a temporary folder, only after a violation */
+	struct policy served; /* the server's policy, which torture() reads; lease 0: unknown */
+	/* where to keep the history; NULL: in a temporary folder, and only after a violation */
 	const char *history;
 	/* Called a few times a second. May be NULL. */
 	void (*progress)(void *ctx, const struct torture_figures *f, const char *doing);
@@ -105,7 +105,7 @@ struct load_report {
 	int64_t ms, calls, succeeded, codes[TORTURE_CODES];
 	int64_t mean_us, p50_us, p95_us, p99_us, longest_us; /* from the call to its answer */
 	struct str failure; /* message of the first call that failed */
-	/* acknowledged changes that are missing in the queue, or changes too many */
+	/* acknowledged changes that are missing in the queue, or changes that nobody made */
 	struct strs faults;
 	struct str queue;
 	bool removed;
@@ -120,7 +120,7 @@ struct proof_ops {
 	 * could not run; the report's `queue` and `removed` are valid all the same. */
 	enum result (*torture)(const struct torture_plan *plan, struct torture_report *out,
 			       struct answer *ans, struct arena *a);
-	/* Judges a history and touches no store. USAGE if the file is not a history. */
+	/* Checks a history without touching a store. USAGE if the file is not a history. */
 	enum result (*check)(const char *path, struct torture_verdict *out, struct answer *ans,
 			     struct arena *a);
 	const char *(*kind_name)(enum check_kind kind);

@@ -113,7 +113,7 @@ static bool is_silent(enum op op)
 	       op == OP_ID_PEEK || op == OP_ID_CLAIM || op == OP_TYPED;
 }
 
-/* The call changed nothing and its answer shows no state. */
+/* Did the call change nothing, and does its answer show no state? */
 static bool no_part(const struct history_call *c)
 {
 	if (is_silent(c->rq->op))
@@ -150,7 +150,7 @@ static void emit_open(struct split *s, const struct history_call *c)
 	}
 }
 
-/* The request id belonged to another call, and no family has that call. */
+/* Did the request id belong to another call, which no family has? */
 static bool id_was_taken(const struct split *s, const struct history_call *c)
 {
 	return c->ans && c->ans->code == CONFLICT && !c->ans->task && HAS(c->rq, request_id) &&
@@ -246,9 +246,9 @@ static bool in_family(const struct split *s, const struct family *f, uint32_t ta
 	return task && &s->families[s->boss[task]] == f;
 }
 
-/* A selecting call may have reached any family. An unanswered one may have taken a task or cleaned
- * up there. An answered one may have sent tasks that were abandoned too often to Needs Help on its
- * way. */
+/* A selecting call may have reached any family. An unanswered call may have taken a task or cleaned
+ * up there. An answered call may have sent tasks that were abandoned too often to Needs Help before
+ * it took its task. */
 static bool check_calls_roves(struct split *s, const struct history_call *c, struct part *out)
 {
 	bool next = c->rq->op == OP_DONE && c->rq->claim_next;
@@ -309,6 +309,11 @@ bool split_rovers(struct split *s, const struct family *f, bool spare, struct fa
 	return out->n_parts > f->n_parts;
 }
 
+/* --- family ----------------------------------------------------------------------------------- */
+
+/* Finds the families: tasks that are linked by parent, by depends or by one call. Tasks that could influence each other's
+ * answers must be in one family, since each family is checked alone. */
+
 static uint32_t boss_of(struct split *s, uint32_t t)
 {
 	while (s->boss[t] != t)
@@ -329,8 +334,8 @@ static void unite_links(struct split *s, uint32_t task, struct str parent, struc
 		check_family_unite(s, task, task_number(s->x, depends.v[i]));
 }
 
-/* One request id on two tasks: the second call may get the first one's answer, so both tasks are
- * one family. */
+/* If two tasks share a request id, the second call may get the first one's answer. So both tasks are
+ * in one family. */
 static void unite_users(struct split *s, uint32_t task, struct str request_id)
 {
 	uint32_t id = tally_find(&s->ids, request_id);
@@ -341,7 +346,7 @@ static void unite_users(struct split *s, uint32_t task, struct str request_id)
 	s->user[id] = task;
 }
 
-/* One token on two tasks: a caller repeated a claim and got two tasks. */
+/* If two tasks share a token, a caller repeated a claim and got both. So they are in one family. */
 static void unite_holds(struct split *s, uint32_t *holder, uint32_t task, const struct task *t)
 {
 	uint32_t token = t ? tally_find(&s->tokens, t->lock.token) : 0;

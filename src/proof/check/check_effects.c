@@ -201,6 +201,10 @@ void check_ends(struct checking *x)
 		check_waiting(x);
 }
 
+/* --- twice ------------------------------------------------------------------------------------ */
+
+/* Checks that a repeated call does not take effect twice. A repeat has the same request id or the same token. */
+
 /* Chains of calls that have one name (a request id or a token) in common. */
 struct chains {
 	struct checking *x;
@@ -226,7 +230,7 @@ static const struct task *check_twice_taken(const struct history_call *c)
 	return c->rq->op == OP_TAKE ? c->ans->task : c->rq->claim_next ? c->ans->next : NULL;
 }
 
-/* Only calls that select a task: others name it. */
+/* Only for calls that select a task; others name the task. */
 static struct str name_by_token(const struct history_call *c)
 {
 	return call_accepted(c) && check_twice_taken(c) ? c->rq->new_token : STR("");
@@ -263,7 +267,7 @@ static void check_ids(struct checking *x)
 			const struct history_call *a = x->calls[i - 1],
 						  *b = x->calls[all.next[i] - 1];
 
-			/* of two calls at once, the one that was sent first may be the later one */
+			/* of two concurrent calls, the one that was sent first may have taken effect last */
 			if (llabs(b->ans->now - a->ans->now) >= MODEL_KEPT)
 				continue;
 			check_add(x, CHECK_TWICE, a->rq->id,
@@ -276,7 +280,7 @@ static void check_ids(struct checking *x)
 
 /* --- by token ------------------------------------------------------------------------------------ */
 
-/* Was the task seen after the call? Within one ms their answers do not tell. */
+/* Was the task seen after the call? Within one ms, the store's time does not tell. */
 static bool seen_after(const struct history_call *c, int64_t now, const struct history_call *by)
 {
 	return now > c->ans->now ||
@@ -331,8 +335,13 @@ void check_twice(struct checking *x)
 		check_tokens(x);
 }
 
-/* The queue is closed for certain to calls that were sent after `from` and answered before
- * `until`. */
+/* --- guard ------------------------------------------------------------------------------------ */
+
+/* Checks that no call gets past another agent's lock of the whole queue, or an emergency. It reports only calls that were made
+ * while the queue was certainly closed. */
+
+/* A period in which the queue is certainly closed: to calls that were sent after `from` and answered
+ * before `until`. */
 struct closure {
 	const struct history_call *by;
 	struct str id;
@@ -378,7 +387,7 @@ static bool check_guard_closes(const struct history_call *c, struct closure *out
 	return emergency || (c->rq->op == OP_LOCK_ACQUIRE && c->ans->lock);
 }
 
-/* A lock of a task that was acquired after `at`. Not every history says when that was; a new lease shows it. */
+/* Was the task's lock acquired after `at`? A history may lack that time; then a new lease shows it. */
 static bool check_guard_acquired(const struct task *t, const struct grant *lock, int64_t at)
 {
 	if (!t || !lock)

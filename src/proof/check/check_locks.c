@@ -56,7 +56,7 @@ static void name_holds(struct locks *l)
 		l->last[tally_add(&l->tokens, l->holds[i].token)] = (uint32_t)i + 1;
 }
 
-/* Starting work under a manual lock keeps its fence and token: it is not another acquisition. */
+/* Starting work under a manual lock keeps its fence and token, so it is not another acquisition. */
 static struct hold *same_hold(const struct locks *l, const struct touch *t, const struct hold *h)
 {
 	struct hold *same = hold_of(l, h->token);
@@ -256,8 +256,8 @@ static void check_holders(struct locks *l)
 
 /* --- stale tokens -------------------------------------------------------------------------------- */
 
-/* An unanswered call acquired the lock again with the same token, and the write was made under that
- * lock: its fence differs. */
+/* Did an unanswered call acquire the lock again with the same token? Then the write was made under
+ * that lock, and its fence differs. */
 static bool taken_anew(const struct locks *l, const struct hold *h, const struct touch *t)
 {
 	return tally_find(&l->x->open_tokens, h->token) && (!t->task || t->task->fence != h->fence);
@@ -302,7 +302,7 @@ static void check_lease(struct locks *l, const struct touch *t)
 		h->until = t->lock->expires_at;
 }
 
-/* By store time; in the same ms a renewal comes first. */
+/* Sorts by store time; within one ms, a renewal comes first. */
 static int by_now(const void *a, const void *b)
 {
 	const struct history_call *x = (*(const struct touch *const *)a)->call,
@@ -404,7 +404,7 @@ static void check_task(struct locks *l, bool cleaned, void *room)
 	find_enders(l);
 	check_stale(l, room);
 	check_leases(l, room);
-	/* a cleanup may end the lock of a dead process; when the clock was set, any lease may have
+	/* a cleanup may end a dead process's lock; after the clock was set, any lease may have
 	 * expired */
 	if (!cleaned && !l->x->skewed)
 		check_holders(l);

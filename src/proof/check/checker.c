@@ -377,13 +377,18 @@ void check_print(const struct check_report *r, const struct history_log *log, st
 		buf_addc(out, '\n');
 }
 
+/* --- linear ----------------------------------------------------------------------------------- */
+
+/* Checks each family of tasks alone: does an order of its calls explain all answers? A family that fails with its own calls is
+ * a violation only if it also fails with the calls that may have reached any family. */
+
 static void check_family(struct split *s, const struct family *f)
 {
 	struct arena a = { 0 };
 	struct family more[2];
 	enum linear r = linear_check(f, NULL, NULL);
 
-	/* calls that may have reached any family are many: add them only if the family's own do not
+	/* many calls may have reached any family, so add them only if the family's own calls do not
 	 * suffice */
 	for (int i = 0; i < 2 && r == LINEAR_NO; i++) {
 		if (!split_rovers(s, f, i, &more[i], &a))
@@ -416,6 +421,10 @@ void check_linear(struct checking *x)
 	tally_free(&s.ids);
 	tally_free(&s.tokens);
 }
+
+/* --- excerpt ---------------------------------------------------------------------------------- */
+
+/* Reduces a failing family to a small set of calls that still no order explains, so that a person can read the report. */
 
 #define DROP_MAX 150 /* larger families are not reduced call by call */
 #define EXCERPT 24   /* calls shown at most */
@@ -471,7 +480,7 @@ static int64_t first_failing(const struct family *f, struct family *out, struct 
 	return times[low];
 }
 
-/* Accepted changes explain the state: they stay. */
+/* Accepted changes stay, because they explain the state. */
 static bool may_drop(const struct part *p, int64_t last)
 {
 	return !p->ans || p->spare ||

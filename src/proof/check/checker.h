@@ -26,10 +26,10 @@ struct check_finding {
 struct check_report {
 	size_t counts[CHECK_KINDS];
 	size_t calls, unanswered, tasks, families;
-	/* tasks that have no line about their end: `lost` is not decided for them, `stuck` for no
-	 * task at all */
+	/* tasks without a line about their end: `lost` is not decided for them, and `stuck` is not
+	 * decided for any task */
 	size_t endless;
-	size_t undecided; /* families whose search was given up: neither clean nor a violation */
+	size_t undecided; /* families whose search gave up: neither clean nor a violation */
 	struct check_finding *findings;
 	size_t n_findings;
 };

@@ -7,7 +7,7 @@
 #include "proof/linear/linear.h"
 #include "proof/model/model.h"
 
-/* One call as one task saw it. `next`: the task is the second one of a `done --claim-next`. */
+/* One call as it concerns one task. `next`: the task is the one that `done --claim-next` took. */
 struct touch {
 	const struct history_call *call;
 	const struct task *task; /* as the answer shows it; NULL: the answer does not show it */
@@ -27,7 +27,7 @@ struct checking {
 	size_t *first;
 	const struct history_end **ends; /* by task; NULL: no line says how the task ended */
 	bool *spoiled;                   /* by task: its end is already known to be wrong */
-	bool skewed;                     /* the store's time went back, legitimately or not */
+	bool skewed;                     /* the store's time went backwards, legitimately or not */
 };
 
 /* 0: no task has this id. */
@@ -62,6 +62,14 @@ void check_clock(struct checking *x);
 void check_twice(struct checking *x);
 void check_select(struct checking *x); /* selected */
 void check_linear(struct checking *x);
+
+/* --- split ------------------------------------------------------------------------------------ */
+
+/*
+ * check_split: splits a history into families of tasks and checks each. check_calls.c finds the
+ * families, check_calls.c gives each the calls that concern it, checker.c checks them, checker.c reduces a
+ * failing family to the calls that conflict.
+ */
 
 struct split {
 	struct checking *x;
@@ -103,17 +111,17 @@ static inline uint32_t call_about(const struct split *s, const struct history_ca
 	return c->ans && c->ans->task ? task_number(s->x, c->ans->task->id) : 0;
 }
 
-/* family.c: finds the families, and the task on which each open token was seen. */
+/* check_calls.c: finds the families, and the task on which each open token was seen. */
 void split_families(struct split *s);
 
-/* calls.c */
+/* check_calls.c */
 void split_calls(struct split *s);
-/* The family plus the calls that may have reached any family. spare: also the answered ones among
- * them. false: there are no such calls. */
+/* The family plus the calls that may have reached any family. spare: including answered calls.
+ * false: no call was added. */
 bool split_rovers(struct split *s, const struct family *f, bool spare, struct family *out,
 		  struct arena *a);
 
-/* excerpt.c: reports a family whose calls no order explains. */
+/* checker.c: reports a family whose calls no order explains. */
 void report_family(struct checking *x, const struct family *f, struct arena *a);
 
 #endif

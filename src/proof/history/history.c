@@ -128,7 +128,7 @@ static void set_grant(json_t *o, const char *name, const struct grant *g, struct
 	json_object_set_new(o, name, grant);
 }
 
-/* A list of tasks is kept only if it shows what a cleanup changed. */
+/* A list of tasks is kept only if it shows the tasks that a call changed, such as a cleanup. */
 static void set_tasks(json_t *o, const struct answer *ans, struct arena *a)
 {
 	json_t *list = json_array();
@@ -206,6 +206,11 @@ int history_close(struct history *h)
 	free(h);
 	return r;
 }
+
+/* --- tally ------------------------------------------------------------------------------------ */
+
+/* A hash table with open addressing, at most half full. It borrows the texts, which must outlive it. Number 0 means "none", so
+ * the empty text has no number. */
 
 static uint64_t hash_of(struct str s, bool fold)
 {

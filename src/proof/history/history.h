@@ -85,6 +85,12 @@ int history_load(struct history_log *out, const char *path, struct str *why);
 int history_parse(struct history_log *out, struct str bytes, struct str *why);
 void history_free(struct history_log *log);
 
+/* --- tally ------------------------------------------------------------------------------------ */
+
+/*
+ * tally: numbers texts from 1, in the order in which they are added.
+ */
+
 struct tally {
 	struct str *v; /* v[0] is unused */
 	uint32_t *slots;

@@ -327,7 +327,7 @@ static bool any_line(struct reading *x, const json_t *o)
 	return reader_fail(&x->r, "neither call, answer, event nor final");
 }
 
-/* whole: the line ended in a newline. A line that did not may be torn; then it is ignored. */
+/* whole: the line ended with a newline. A line without one may be torn; then it is ignored. */
 static bool read_line(struct reading *x, struct str line, bool whole)
 {
 	json_error_t e;

@@ -61,7 +61,7 @@ static void note_dead_end(struct search *s)
 		memcpy(s->dead_moves, s->moves, s->n_dead_moves * sizeof(*s->moves));
 }
 
-/* Tries the moves from `pick` on, the calls that must happen first, then the spares. true: one
+/* Tries the moves from `pick` on: first the calls that must happen, then the spares. true: a move
  * fits. */
 static bool linear_advance(struct search *s, size_t pick, bool spares)
 {
@@ -153,6 +153,11 @@ enum linear linear_check(const struct family *f, struct dead_end *end, struct ar
 	arena_free(&own);
 	return r;
 }
+
+/* --- setup ------------------------------------------------------------------------------------ */
+
+/* Prepares a search: names, times that may matter, versions that calls need. A missing time could turn a correct history into
+ * a violation, so if there are too many spans, the search counts as guessing. */
 
 #define HINTS 6 /* times that a task shows, besides those computed from spans */
 #define TASKS_MAX 5000
@@ -293,7 +298,7 @@ static void find_hints(struct search *s)
 	for (size_t i = 0; i < s->f->n_parts; i++) {
 		if (s->f->parts[i].ans)
 			hints_of_answer(s, s->f->parts[i].ans);
-		/* the id may have been forgotten just then */
+		/* the store may have forgotten the request id at that moment */
 		if (s->f->parts[i].ans && s->calls[i].request)
 			add_hint(s, s->calls[i].id, s->f->parts[i].now - MODEL_KEPT);
 	}

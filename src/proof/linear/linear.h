@@ -16,7 +16,7 @@ struct part {
 	/* the task that selection gave, or the id that was created; empty: none of this family */
 	struct str took;
 	int64_t sent, answered, now;
-	bool spare; /* its time is known, but it may have done nothing here */
+	bool spare; /* its time is known, but it may have changed nothing in this family */
 };
 
 struct family {

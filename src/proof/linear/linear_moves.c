@@ -147,8 +147,8 @@ static size_t guess_times(struct search *s)
 	return n + model_times(s->m, from, to, out + n, 2 * s->m->n_tasks + s->m->n_kept + 2);
 }
 
-/* The lowest version of the task that a remaining call needs. The leading calls that are done are
- * skipped, and `low` remembers it. */
+/* Finds the lowest version of the task that a remaining call needs. It skips leading calls that are
+ * done, and `low` remembers how many. */
 int64_t need_lowest(struct search *s, uint32_t task, uint32_t but)
 {
 	uint32_t at = s->low[task];
@@ -220,7 +220,7 @@ static void find_stuck(struct search *s)
 	s->stuck[0] = false;
 }
 
-/* The likely ones first, then by time: the search cannot go back in time. */
+/* Likely moves first, then by time, because the search cannot go back in time. */
 static int by_rank(const void *a, const void *b)
 {
 	const struct move *x = a, *y = b;
@@ -270,6 +270,11 @@ void moves_list(struct search *s, bool spares)
 	if (spares)
 		list_spares(s);
 }
+
+/* --- path ------------------------------------------------------------------------------------- */
+
+/* The search's path: steps forward, steps back, and the memory of tried states. A step back must restore the state, the hashes
+ * and the list of remaining calls exactly. */
 
 /* --- hashes -------------------------------------------------------------------------------------- */
 

@@ -12,7 +12,7 @@
 #define SPANS 16
 #define SHOWN 12 /* how many of the calls before a dead end are reported */
 
-/* One thing to try: a call, at a time, with the outcome of its selection. */
+/* One step to try: a call, at a time, with the outcome of its selection. */
 struct move {
 	uint32_t part;
 	struct model_choice choice;
@@ -121,22 +121,22 @@ static inline bool linear_must(const struct part *p)
 	return p->ans && !p->spare;
 }
 
-/* setup.c */
+/* linear.c */
 
 /* Does the family fit into the model's fixed limits of tasks, and of depends and labels on each? */
 bool search_fits(const struct family *f);
 void search_set_up(struct search *s);
 
-/* moves.c */
+/* linear_moves.c */
 
 /* Lists the calls that must happen and may come next. */
 void moves_list_musts(struct search *s);
-/* The same, or with `spares` the calls that need not have happened and may come next. */
+/* Lists the same calls, or with `spares` the calls that need not have happened and may come next. */
 void moves_list(struct search *s, bool spares);
 /* The lowest version of the task that a remaining call other than `but` needs. */
 int64_t need_lowest(struct search *s, uint32_t task, uint32_t but);
 
-/* path.c */
+/* linear_moves.c */
 
 uint64_t hash_mix(uint64_t h);
 /* Takes the step `mv`: `try` becomes the state. */

@@ -234,6 +234,11 @@ void model_print(const struct model_world *w, const struct model *m, uint32_t ta
 	}
 }
 
+/* --- step ------------------------------------------------------------------------------------- */
+
+/* One call, and the answer that is kept for repeats. A refused call must leave the state's bytes unchanged, except for tasks
+ * that were abandoned too often. */
+
 /* A Ready task that depends on a canceled task goes to Needs Help. */
 void step_settle(const struct step *s, uint32_t about)
 {

@@ -177,7 +177,7 @@ struct model_answer {
 	int64_t code; /* enum result; -1: this choice was impossible, discard the state */
 	int64_t now, repeated, existed, has_next, wait_ms;
 	int64_t paused;   /* the answer says that the queue is paused */
-	int64_t overrode; /* the call changed the task over the lock of another agent */
+	int64_t overrode; /* the call changed the task over another agent's lock */
 	int64_t touched;  /* LOCK_CLEANUP, ARCHIVE: number of changed tasks of this world */
 	/* Partial world, nothing taken here: a task of another world is right as well. So is an
 	 * answer without a task, if `code` is NO_TASKS, or for the `next` of a claim_next
@@ -186,7 +186,7 @@ struct model_answer {
 	int64_t none_left; /* no task of this world is eligible after the step */
 	uint32_t id, next_id;
 	uint32_t made_id; /* ID_PEEK, ID_CLAIM, in a whole world: MODEL_TEXT */
-	uint32_t changed; /* the agent that overrode the lock of the caller */
+	uint32_t changed; /* the agent that overrode the caller's lock */
 	struct model_task task, next;
 	int64_t counts[4]; /* of the task: open_deps, canceled_deps, open_subs; 4th unused */
 	int64_t next_counts[4];
@@ -207,8 +207,8 @@ bool model_agrees(const struct model_world *w, const struct model *m, const stru
 
 /* The moments in [from, to] that change the outcome of a step, ascending: `from`, and each lease
  * expiry, not_before, free_at and end of a kept answer in between. (A change also records `now`
- * itself: updated_at, acquired_at, expires_at - ttl. A caller that looks for the time of an
- * unanswered call adds such times from later answers about the task.) At most `room`; returns their
+ * itself: updated_at, acquired_at, expires_at - ttl. A caller that needs the time of an
+ * unanswered call adds the times that later answers show for the task.) At most `room`; returns their
  * number. */
 size_t model_times(const struct model *m, int64_t from, int64_t to, int64_t *out, size_t room);
 

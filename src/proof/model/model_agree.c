@@ -30,7 +30,7 @@ __attribute__((format(printf, 2, 3))) static bool model_agree_differs(const stru
 	return false;
 }
 
-/* A history has no field for this value; a queue that is asked directly shows it. */
+/* Is the value missing only because a history has no field for it? A queue that is asked directly shows it. */
 static bool left_out(const struct view *k, bool empty)
 {
 	return empty && !k->w->whole;
@@ -255,7 +255,7 @@ static bool is_listed(const struct view *k, const struct model_task *t)
 	       (!k->c->parent || k->c->parent == t->parent);
 }
 
-/* By age, then by id. */
+/* Are the tasks in order, by age and then by id? */
 static bool in_order(const struct view *k, const struct task *a, const struct task *b)
 {
 	if (a->created_at < b->created_at ||
@@ -292,7 +292,7 @@ static bool same_listed(const struct view *k, int64_t default_limit)
 			k->c->rq->op == OP_OVERVIEW ? got->held : got->total);
 }
 
-/* The locks of the whole queue. */
+/* Compares the locks of the whole queue. */
 static bool same_guards(const struct view *k)
 {
 	size_t held = 0;
@@ -324,7 +324,7 @@ static bool same_overview(const struct view *k)
 	return same_listed(k, 50);
 }
 
-/* The tasks that a cleanup or an archive call changed. */
+/* Compares the tasks that a cleanup or an archive call changed. */
 static bool same_touched(const struct view *k)
 {
 	int64_t here = 0;

@@ -73,35 +73,35 @@ static inline bool step_over(const struct model_task *t)
 	return step_ended(t) || t->status == FAILED;
 }
 
-/* step.c */
+/* model.c */
 void step_show(const struct step *s, uint32_t task);
 /* A Ready task that depends on a canceled task goes to Needs Help. about: a task whose version the
  * step has raised already. */
 void step_settle(const struct step *s, uint32_t about);
-/* one.c */
+/* model_task.c */
 enum result step_one_task(const struct step *s, uint32_t task);
-/* take.c */
+/* model_select.c */
 void step_take(const struct step *s);
 void step_claim_next(const struct step *s, uint32_t task);
-/* make.c */
+/* model_task.c */
 bool step_made_by_claim(const struct step *s);
 void step_create(const struct step *s);
 void step_drop(const struct step *s);
 void step_cleanup(const struct step *s);
 void step_archive(const struct step *s);
-/* guard.c */
+/* model_select.c */
 /* true: the call is refused, and `want` has the refusal. */
 bool step_kept_out(const struct step *s);
 /* Are new locks of tasks refused? */
 bool step_paused(const struct step *s);
 void step_about_guard(const struct step *s);
 void step_cleanup_guards(const struct step *s);
-/* move.c */
+/* model_move.c */
 bool step_held_by(const struct step *s, const struct model_task *t, uint32_t token);
 bool step_own(const struct step *s, const struct model_task *t);
 bool step_ran_out(const struct step *s, const struct model_task *t);
 enum result step_in_the_way(const struct step *s, const struct model_task *t);
-/* Does the call change the task over the lock of another agent? */
+/* Does the call change the task over another agent's lock? */
 bool step_overrides(const struct step *s, const struct model_task *t);
 void step_override(const struct step *s, struct model_task *t);
 /* Is the call for another version of the task? */
@@ -120,7 +120,7 @@ enum status step_leads_to(enum op op);
 enum result step_move(const struct step *s, struct model_task *t, enum op op);
 enum result step_done(const struct step *s, struct model_task *t);
 enum result step_release(const struct step *s, struct model_task *t);
-/* link.c */
+/* model_task.c */
 void step_fields(const struct step *s, struct model_task *t);
 enum result step_parent(const struct step *s, uint32_t task);
 int step_depends_at(const struct model_task *t, uint32_t on);

@@ -126,7 +126,8 @@ static int compare_small(struct str a, struct str b)
 	       (unsigned char)model_select_small(b.p[i]);
 }
 
-/* Runs of digits as numbers, all else as bytes in lower case. Of equal ones, that without superfluous zeros. */
+/* Compares runs of digits as numbers, all else as bytes in lower case. Of equal ids, the one without superfluous zeros comes
+ * first. */
 int model_id_cmp(struct str a, struct str b)
 {
 	const struct str id[2] = { a, b };
@@ -217,6 +218,10 @@ bool model_makes(struct str id)
 	return (str_cut_prefix(&id, STR("t")) || str_cut_prefix(&id, STR("T"))) &&
 	       str_to_i64(id, &n) && id.p[0] >= '1' && id.p[0] <= '9';
 }
+
+/* --- take ------------------------------------------------------------------------------------- */
+
+/* Calls that take the first task in order. A partial world cannot know that task: it checks the caller's choice instead. */
 
 /* The live task that an earlier call took with this token. */
 static uint32_t taken_before(const struct step *s)
@@ -330,6 +335,10 @@ uint32_t model_worn(const struct model_world *w, const struct model *m, const st
 	return n;
 }
 
+/* --- guard ------------------------------------------------------------------------------------ */
+
+/* Locks of the whole queue, the emergency and the pause, from the table in doc/typed-locks.md; not from core's code. */
+
 enum { NONE, WRITE, BATCH, CONFIG, MAINTENANCE, EMERGENCY, PAUSE };
 
 _Static_assert(EMERGENCY == MODEL_EMERGENCY && PAUSE == MODEL_PAUSE, "two names for one");
@@ -393,7 +402,7 @@ bool model_bars(const struct policy *p, struct str lock, const struct request *r
 	return p->untyped || by & 1u << kind_of(lock);
 }
 
-/* A repeat of the call that took the lock, or a call of its holder. */
+/* Is this a repeat of the call that took the lock, or a call by its holder? */
 static bool may_pass(const struct step *s, int kind, const struct model_task *lock)
 {
 	bool again = kind_of(s->rq->id) == kind;

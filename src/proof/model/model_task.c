@@ -172,6 +172,10 @@ enum result step_one_task(const struct step *s, uint32_t task)
 	}
 }
 
+/* --- link ------------------------------------------------------------------------------------- */
+
+/* A task's fields and its links to other tasks. No task may wait for itself, directly or through others. */
+
 /* --- fields -------------------------------------------------------------------------------------- */
 
 static void label_off(struct model_task *t, uint32_t label)
@@ -333,6 +337,10 @@ enum result step_remove_depends(const struct step *s, uint32_t task, bool *more)
 	}
 	return SUCCESS;
 }
+
+/* --- make ------------------------------------------------------------------------------------- */
+
+/* Creating, removing and archiving tasks. A removed task keeps its fence, so a later task with its id continues from there. */
 
 /* Initializes a task. A removed task's fence continues under the same id. */
 static void begin_task(const struct step *s, uint32_t task, struct str spelled)
@@ -496,8 +504,8 @@ void step_cleanup(const struct step *s)
 	step_cleanup_guards(s);
 }
 
-/* A locked task belongs to its holder and stays. So does a task that is too young or archived
- * already. */
+/* Archives the task, unless it is locked, too young or already archived. A locked task belongs to its
+ * holder. */
 static void put_away(const struct step *s, struct model_task *t)
 {
 	int64_t since = t->done_at ? t->done_at : t->updated_at;

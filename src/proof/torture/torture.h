@@ -15,7 +15,7 @@
  * run; the report's `queue` and `removed` are valid all the same. */
 enum result torture_run(const struct torture_plan *plan, struct torture_report *out,
 			struct answer *ans, struct arena *a);
-/* Judges a history and touches no store. USAGE if the file is not a history. */
+/* Checks a history without touching a store. USAGE if the file is not a history. */
 enum result torture_check(const char *path, struct torture_verdict *out, struct answer *ans,
 			  struct arena *a);
 /* Was this queue left behind by a run that has ended? Looks only in the plan's store. */

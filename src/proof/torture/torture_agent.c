@@ -73,7 +73,7 @@ static void learn_gone(struct agent *ag, struct str id)
 		ag->board->spots[task].status = 0;
 }
 
-/* Refused because an agent closed the queue, not because the store failed. */
+/* Was the call refused because an agent closed the queue, rather than because the store failed? */
 static bool kept_out(const struct answer *ans)
 {
 	return ans->code == API_ERROR && ans->applied == 'n' && !ans->fault.n;
@@ -254,7 +254,7 @@ struct hold *agent_hold(struct agent *ag)
 
 /* --- the mix -------------------------------------------------------------------------------------- */
 
-/* Usually repeats the call that got no answer; sometimes one that had an answer. */
+/* Usually repeats the call that got no answer; sometimes repeats an answered call. */
 static bool torture_agent_again(struct agent *ag, struct request *rq)
 {
 	bool wanted = ag->mind->pending ? agent_roll(ag, 8) > 0 : agent_roll(ag, 25) == 0;
@@ -263,7 +263,7 @@ static bool torture_agent_again(struct agent *ag, struct request *rq)
 	return wanted && agent_recall(ag, rq);
 }
 
-/* Real agents work between calls: pauses at random. */
+/* Pauses at random, as real agents work between calls. */
 static void torture_agent_think(struct agent *ag)
 {
 	struct timespec t = { 0, 0 };

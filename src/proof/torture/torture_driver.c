@@ -115,7 +115,7 @@ static int torture_driver_victim(struct driver *d, bool in_call)
 	return found;
 }
 
-/* One replacement in three starts without its predecessor's knowledge: those leases must expire. */
+/* One replacement in three starts without its predecessor's knowledge, so that those leases must expire. */
 static void maybe_forget(struct driver *d, int who)
 {
 	struct mind *m = &d->board->minds[who];
@@ -195,7 +195,7 @@ static bool skew_one(struct driver *d)
 	return true;
 }
 
-/* Strikes until the number is in proportion to the time that has passed. */
+/* Disturbs agents until the number of disturbances is in proportion to the elapsed time. */
 static void torture_driver_strike(struct driver *d, int64_t all, int64_t *done,
 				  bool (*one)(struct driver *))
 {
@@ -247,7 +247,7 @@ static void torture_driver_show(struct driver *d, const char *doing)
 		p->progress(p->ctx, &d->figures, doing);
 }
 
-/* Closes the queue again: no handle of the driver may be open while it forks. */
+/* Renews the lock on the store's clock, and closes the queue again: no handle may be open while the driver forks. */
 static void keep_clock(struct driver *d)
 {
 	int64_t now = os_boot_ms();
@@ -278,8 +278,8 @@ static void torture_driver_work(struct driver *d)
 	d->figures.ms = os_boot_ms() - d->began;
 }
 
-/* Collects the troubles of agents that could not report them: they were killed while they waited
- * for each other. */
+/* Collects the troubles of agents that could not report them, because they were killed while they
+ * waited for each other. */
 static void find_trouble(struct driver *d)
 {
 	const struct board *b = d->board;
@@ -303,8 +303,8 @@ static void find_trouble(struct driver *d)
 				b->failed, why));
 }
 
-/* Lets agents finish their current call. In rounds they wait for each other, so they could not
- * finish. */
+/* Lets agents finish their current call, except in rounds: there they wait for each other and could
+ * not finish. */
 static void end_all(struct driver *d)
 {
 	int64_t patience = d->plan->mode == TORTURE_CLAIMS ? 0 : d->plan->timeout_ms + LAST_CALL_MS;

@@ -72,7 +72,7 @@ static void note_answer(struct worker *w, int64_t i, const struct answer *ans)
 	w->calls++;
 }
 
-/* Repeats a call whose answer was lost: the repeat gets the outcome. */
+/* Repeats a call whose answer was lost, because the repeat gets the outcome. */
 static void torture_load_call(struct queue *q, const struct request *rq, struct answer *ans,
 			      struct arena *a)
 {
@@ -201,7 +201,7 @@ static int by_size(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The waits of all processes, without gaps, sorted. */
+/* Collects the waits of all processes, without gaps, and sorts them. */
 static size_t torture_load_gather(struct load *l)
 {
 	size_t n = 0;

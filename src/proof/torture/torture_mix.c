@@ -280,7 +280,7 @@ static struct request torture_mix_compose(struct agent *ag, enum op op, int task
 	return rq;
 }
 
-/* Half of the time the hot task, on which all agents work; it changes every HOT calls. */
+/* Half of the time, returns the hot task, on which all agents work; it changes every HOT calls. */
 static int some_task(struct agent *ag)
 {
 	uint64_t turn = (uint64_t)ag->board->calls / HOT + ag->plan->seed;
@@ -318,7 +318,7 @@ static struct str some_guard(struct agent *ag)
 	return str_c(all[agent_roll(ag, 4)]);
 }
 
-/* Rarely and briefly: nothing else happens while the queue is closed. */
+/* Closes the queue rarely and briefly, because nothing else happens while it is closed. */
 static bool choose_whole(struct agent *ag, struct request *rq)
 {
 	bool closed = ag->mind->closed[0];

@@ -22,7 +22,7 @@
 #define GRANTS 64     /* latest grants of a task that are remembered */
 #define MADE 64       /* how many tasks with ids created by the queue are tracked */
 #define GUARD_LEN 16
-/* A store has failed for good if it failed FAILS changes over the plan's outage_ms and granted no lock
+/* A store has failed for good if FAILS changes failed over the plan's outage_ms and it granted no lock
  * meanwhile. */
 #define FAILS 20
 
@@ -58,7 +58,7 @@ struct mind {
 	char failure[300]; /* message of the store's latest failure */
 };
 
-/* A task as the agent that looked last saw it. */
+/* A task as the last agent to read it saw it. */
 struct spot {
 	_Atomic int status; /* 0: the task does not exist */
 	/* the fence of a grant in the upper half, a hash of its token in the lower half */
@@ -79,7 +79,7 @@ struct board {
 	_Atomic int64_t calls, seen;
 	_Atomic int failed;            /* failed changes since the last grant or completion */
 	_Atomic int64_t failing_since; /* boot time */
-	int64_t outage_ms;             /* longest failure of the store that the run bears */
+	int64_t outage_ms;             /* the run gives up if the store fails for longer */
 	struct meeting start, end;     /* the meetings before and after a round */
 	struct mind *minds;
 	struct spot *spots;
@@ -89,7 +89,7 @@ struct board {
 /* NULL: no memory. */
 struct board *board_make(const struct torture_plan *plan);
 void board_free(struct board *b);
-/* Waits until all agents are there. */
+/* Waits until all agents have arrived. */
 void board_meet(struct board *b, struct meeting *m);
 /* Records a grant, and notices two grants with the same fence. */
 void board_granted(struct board *b, int task, int64_t fence, struct str token);
@@ -104,8 +104,15 @@ int board_tasks(const struct board *b);
 int board_task(const struct board *b, struct str id);
 struct str board_id(const struct board *b, struct arena *a, int task);
 
+/* --- scratch ---------------------------------------------------------------------------------- */
+
+/*
+ * scratch: a torture's queue. It is created before the agents start and removed after they
+ * end. The driver has no handle of it open while it forks.
+ */
+
 #define SCRATCH_LEASE_MIN 200
-#define SCRATCH_KEEPER_TTL 60000 /* a run renews it: if it has expired, no run is at work */
+#define SCRATCH_KEEPER_TTL 60000 /* a run renews this lock; if it has expired, no run is active */
 
 struct policy scratch_policy(const struct torture_plan *plan);
 struct queue_config scratch_config(const struct torture_plan *plan, struct str queue);
@@ -119,7 +126,7 @@ enum result scratch_make(struct torture_plan *plan, struct str queue, struct str
 bool scratch_may_double(const struct torture_plan *plan, enum op op);
 /* Writes the answer of a call to the history. */
 void scratch_record(struct history *h, uint64_t call, struct answer *ans);
-/* Renews that lock for SCRATCH_KEEPER_TTL; false: it could not be done quickly. */
+/* Renews the lock that holds the store's clock for SCRATCH_KEEPER_TTL; false: it could not be done quickly. */
 bool scratch_renew(const struct torture_plan *plan, struct str queue, struct str clock_token,
 		   struct history *h);
 /* Has the run that made the queue ended? */
@@ -130,6 +137,13 @@ enum result scratch_read(const struct torture_plan *plan, const struct board *b,
 			 struct arena *a);
 enum result scratch_remove(const struct torture_plan *plan, struct str queue, struct answer *ans,
 			   struct arena *a);
+
+/* --- agent ------------------------------------------------------------------------------------ */
+
+/*
+ * agent: one process of a run. It opens the queue itself, keeps its knowledge in `mind` on the
+ * board, and writes every call and answer to its part of the history.
+ */
 
 struct agent {
 	const struct torture_plan *plan;
@@ -160,14 +174,21 @@ bool agent_recall(struct agent *ag, struct request *rq);
 /* The lock that the agent took last; NULL: it knows of no live lock. */
 struct hold *agent_hold(struct agent *ag);
 
-/* --- mix.c: chooses the next call of the mix ------------------------------------------------------ */
+/* --- torture_mix.c: chooses the next call of the mix ------------------------------------------------------ */
 
 void mix_choose(struct agent *ag, struct request *rq);
 
-/* --- race.c: the other kinds of run --------------------------------------------------------------- */
+/* --- torture_run.c: the other kinds of run --------------------------------------------------------------- */
 
 void race_drain(struct agent *ag);
 void race_claims(struct agent *ag);
+
+/* --- crew ------------------------------------------------------------------------------------- */
+
+/*
+ * crew: the processes of a torture or a load test. The driver starts them and waits for them. Only
+ * the driver receives the terminal's signals, so it can let the others finish.
+ */
 
 #define CREW_PROGRESS_MS 200 /* between two reports */
 
@@ -180,8 +201,14 @@ bool crew_ended(pid_t *pid, int *status);
 void crew_catch(void);
 void crew_release(void);
 bool crew_interrupted(void);
-/* Sleeps until the driver's next look. */
+/* Sleeps until the driver's next check. */
 void crew_pause(void);
+
+/* --- driver ----------------------------------------------------------------------------------- */
+
+/*
+ * driver: runs the agents' processes and disturbs them.
+ */
 
 struct body {
 	pid_t pid;            /* 0: the process has ended */

@@ -258,6 +258,10 @@ enum result torture_remove(const struct torture_plan *plan, struct str queue, st
 	return scratch_remove(plan, queue, ans, a);
 }
 
+/* --- race ------------------------------------------------------------------------------------- */
+
+/* Two plain races: the drain (every task is completed once) and the claims (one winner). */
+
 #define LONG_LEASE 60000
 #define SHORT_LEASE 500
 
@@ -368,6 +372,10 @@ void race_claims(struct agent *ag)
 		arena_free(&ag->arena);
 	}
 }
+
+/* --- crew ------------------------------------------------------------------------------------- */
+
+/* Starts and reaps child processes. A child must not outlive the driver, and must not get the terminal's signals. */
 
 #define TICK_MS 4
 

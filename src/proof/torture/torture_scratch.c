@@ -45,8 +45,8 @@ bool scratch_may_double(const struct torture_plan *plan, enum op op)
 	return plan->served.lease && op == OP_HEARTBEAT;
 }
 
-/* If a change was sent to a server twice, its caller cannot know which attempt made it, or whether an earlier call did. For
- * the checker that answer is lost: the change was made once at most, at any time. */
+/* If a change was sent to a server twice, its caller cannot know which attempt made it, or whether an earlier call did. So the
+ * checker gets no answer: the change was made at most once, at any time. */
 void scratch_record(struct history *h, uint64_t call, struct answer *ans)
 {
 	const struct answer lost = { .code = API_ERROR, .applied = '?' };
@@ -173,7 +173,7 @@ static enum result create_some(struct queue *q, struct history *h, int from, int
 	return code;
 }
 
-/* Renews the lock on the clock task on the way: creating all tasks may take longer than its lease. */
+/* Renews the lock on the clock task in between, because creating all tasks may take longer than its lease. */
 static enum result create_all(const struct torture_plan *plan, struct queue *q,
 			      struct str clock_token, struct history *h, struct answer *ans,
 			      struct arena *a)
