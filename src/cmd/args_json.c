@@ -131,7 +131,7 @@ const struct param *args_version(const struct command *c)
 	return one && c->flags & C_WRITE ? param_find(global_params, STR("if_version")) : NULL;
 }
 
-/* Of the global options, a JSON caller may give only those that belong to the request. */
+/* A JSON caller may give only those global options that belong to the request. */
 static const struct param *find_param(const struct command *c, struct str key, enum args_from from)
 {
 	const struct param *p = param_find(c->params, key);

@@ -9,14 +9,16 @@
 
 #include "cmd/command.h"
 
-/* The giver of the arguments. A program may also give P_TERMINAL parameters and the parameters of every call (token,
- * request_id); over the network not those that are about its own machine (P_HERE). ARGS_MODEL_AFAR: a model over the network. */
+/* The caller that gives the arguments. A program may also give P_TERMINAL parameters and the
+ * parameters of every call (token, request_id). A caller on another machine (ARGS_REMOTE,
+ * ARGS_MODEL_AFAR) cannot give P_HERE parameters, which are about the caller's own machine. */
 enum args_from { ARGS_MODEL, ARGS_MODEL_AFAR, ARGS_PROGRAM, ARGS_REMOTE };
 
 /* Returns NULL, or the reason for a refusal, in `a`. args comes from args_new(). */
 const char *args_from_json(struct args *args, const struct command *c, const json_t *object,
 			   enum args_from from, struct arena *a);
-/* `if_version`, where the command changes one task; NULL elsewhere. Models are offered it as well. */
+/* The parameter `if_version` if the command changes one task, else NULL. Models are offered it as
+ * well. */
 const struct param *args_version(const struct command *c);
 /* The JSON type of the parameter's value: "integer", "array". */
 const char *args_json_type(const struct param *p);

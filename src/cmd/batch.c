@@ -12,7 +12,7 @@
 #include "cmd/args_json.h"
 #include "cmd/cmd.h"
 
-/* The words are titles or ids; the file holds more of them. */
+/* words: titles or ids; file: a file with more of them. */
 struct batch_args {
 	struct args args; /* the fields that apply to every item */
 	struct strs words;
@@ -131,7 +131,7 @@ const struct command cmd_batch_remove = {
 };
 
 #define ITEMS_MAX 10000
-/* A server has other callers: a batch must not keep them waiting for long. */
+/* A server limits batches, because its other callers wait while it commits one. */
 #define SERVED_MAX 1000
 #define SERVED_EACH_MAX 100 /* commits, one after the other */
 
@@ -165,7 +165,7 @@ static const char *add_request(struct batch *b, const struct request *rq)
 	return NULL;
 }
 
-/* A title, or an id. */
+/* word: a title for `batch add`, an id for the others. */
 static const char *add_word(struct batch *b, struct str word)
 {
 	bool title = b->each == &cmd_create;
@@ -178,7 +178,8 @@ static const char *add_word(struct batch *b, struct str word)
 	return fault ? fault : add_request(b, &one.rq);
 }
 
-/* An argument outside the request, such as create --file, makes no sense for an item; struct args has no room for it. */
+/* Refuses an argument outside the request, such as create --file: an item cannot use it, and struct
+ * args has no room for it. */
 static const char *own_argument(struct batch *b, const json_t *o)
 {
 	const char *key;
@@ -283,8 +284,9 @@ static enum result run_whole(struct batch *b, json_t *results, struct answer *an
 	return ans->code;
 }
 
-/* Commits the items one by one; the code is that of the first item that failed. If another agent holds a lock of
- * the whole queue, the remaining items fail at once: they do not wait for that lock one after the other. */
+/* Commits the items one by one; the code is that of the first item that failed. If another agent
+ * holds a lock of the whole queue, the remaining items fail at once. Each of them would wait for
+ * that lock otherwise. */
 static enum result run_each(struct batch *b, json_t *results, struct answer *first)
 {
 	struct data_progress progress = { .session = b->s, .doing = "working", .total = b->n };

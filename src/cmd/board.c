@@ -57,7 +57,7 @@ static const struct board_ops *board_cmd_load(struct answer *ans, struct arena *
 	return NULL;
 }
 
-/* A server for one person, on a free port. */
+/* Serves the web board to one person, on a free port. */
 static enum result show_web(struct session *s, struct reply *out)
 {
 	struct str where = STR("127.0.0.1:0");

@@ -15,28 +15,40 @@ struct board_ops {
 	enum result (*run)(struct session *s, struct reply *out);
 };
 
+/* --- mcp -------------------------------------------------------------------------------------- */
+
+/*
+ * mcp: the arguments of the command, for the face that serves it.
+ */
+
 struct mcp_args {
 	struct args args;
 	struct str profile;
 	int64_t max_hold, release_on_exit;
 };
 
+/* --- serve ------------------------------------------------------------------------------------ */
+
+/*
+ * serve: the arguments of `pawl serve`, and the module that serves (pawl-serve.so).
+ */
+
 struct serve_args {
 	struct args args;
 	struct strs listen, host_names;
 	struct str tls_cert, tls_key, auth, log;
 	int64_t behind_proxy, read_only;
-	bool board; /* for one person: a token of this run only, and its address on standard output */
+	bool board; /* for one person: a token that is valid for this run only, and its address on standard output */
 };
 
 struct serve_ops {
 	/* Serves until a signal ends it. */
 	enum result (*run)(struct session *s, const struct serve_args *a, struct reply *out);
-	/* Writes the board with the tasks of the queue to a file. */
+	/* Writes the board, with the queue's tasks, to a file. */
 	enum result (*board_export)(struct session *s, struct str file, struct reply *out);
 };
 
-/* The module; NULL: *out has the reason. */
+/* Loads the module. NULL: *out has the reason. */
 const struct serve_ops *serve_load(struct session *s, struct reply *out);
 /* Loads the module and serves. */
 enum result serve_with(struct session *s, const struct serve_args *a, struct reply *out);

@@ -88,7 +88,7 @@ const struct param *command_missing(const struct command *c, const struct args *
 
 #define NAMES_MAX 128
 
-/* Maps a word of other task programs to the command of pawl. */
+/* Maps a word that other task programs use to pawl's command. */
 static const char *command_synonym(const char *word)
 {
 	static const struct {
@@ -137,7 +137,8 @@ static const char *command_synonym(const char *word)
 	return NULL;
 }
 
-/* A command whose loss no second call makes good; update only replaces values. */
+/* Does the command destroy something that no second call restores? update does not: it only
+ * replaces values. */
 static bool is_destructive(const struct command *c)
 {
 	return c->flags & C_DESTRUCTIVE && !str_ends(str_c(c->name), STR("update"));
@@ -170,11 +171,11 @@ const char *command_nearest(const char *prefix, const char *word, struct arena *
 			names[n++] = c->name + word_length(c->name) + 1;
 	}
 	near = text_nearest(str_c(word), names, n);
-	/* Nobody should delete because of a slip of the finger and a suggestion. */
+	/* A typing error and a suggestion must not lead to a deletion. */
 	return near && leads_to_loss(prefix, near) ? NULL : near;
 }
 
-/* A holder who does not read the JSON learns it, too. */
+/* A warning also reaches holders that do not read the JSON. */
 static void warn_changed(struct session *s, struct reply *out)
 {
 	const struct notice *n = out->ans.changed;
@@ -189,7 +190,8 @@ static void warn_changed(struct session *s, struct reply *out)
 		   s->arena);
 }
 
-/* Call these around a call with --cached: the reply then says how old the state is. */
+/* cached_begin() and cached_end() enclose a call with --cached. The reply then says how old the
+ * state is. */
 static void cached_begin(struct session *s, const struct args *a)
 {
 	if (!a->cached)
@@ -221,7 +223,7 @@ static void cached_end(struct session *s, const struct args *a, struct reply *ou
 						   duration_text(s->client.arena, age))));
 }
 
-/* Adds the parts of a reply that every command has. */
+/* Adds the parts that every reply has. */
 static enum result command_finish(struct session *s, enum result code, struct reply *out)
 {
 	if (code == SUCCESS && out->ans.changed)
@@ -319,6 +321,13 @@ enum result run_op(struct session *s, struct args *a, struct reply *out)
 	return out->ans.code;
 }
 
+/* --- reply ------------------------------------------------------------------------------------ */
+
+/*
+ * reply_json() adds the warnings of the command after those of the answer; neither replaces the
+ * other.
+ */
+
 bool reply_ok(const struct reply *r)
 {
 	return r->ans.code == SUCCESS || r->ans.code == NO_TASKS || r->ans.code == LOCK_FREE;
@@ -359,6 +368,13 @@ void reply_free(struct reply *r)
 	r->more = NULL;
 }
 
+/* --- global ----------------------------------------------------------------------------------- */
+
+/*
+ * The options that every command has. token, request_id and if_version are part of the request
+ * (PARAM); the others are for the face and the client (struct global_args).
+ */
+
 const struct param global_params[] = {
 	LOCAL(global, store, "store", P_TEXT, .flags = P_FILLED, .value = "URI",
 	      .help = "store of the queue, e.g. sqlite:PATH"),
@@ -391,6 +407,13 @@ const struct param global_params[] = {
 	LOCAL(global, version, "version", P_FLAG, .help = "show the version"),
 	{ 0 }
 };
+
+/* --- table ------------------------------------------------------------------------------------ */
+
+/*
+ * The table of all commands, from commands.def. core/op.def has the role that a command needs over
+ * the network; a command with several operations has a line of its own there (SEVERAL).
+ */
 
 const struct command *const commands[] = {
 #define COMMAND(name, local) &cmd_##name,

@@ -145,8 +145,9 @@ static void offer_from_queue(struct finding *f, const char *kind)
 		complete_offer(f, list.v[i], "");
 }
 
-/* The kind of the values in the queue that a parameter takes; NULL: its values are not in the queue. By the name of
- * the option: label and labels are different arguments, but have the same values. */
+/* The kind of values in the queue that a parameter takes; NULL: its values are not in the queue.
+ * The option's name decides, because label and labels are different arguments with the same
+ * values. */
 static const char *kind_of(const struct param *p)
 {
 	static const char *const names[][2] = {
@@ -158,7 +159,7 @@ static const char *kind_of(const struct param *p)
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		if ((p->type == P_NAME || p->type == P_NAMES) && !strcmp(p->name, names[i][0]))
 			return names[i][1];
-	/* the id of a new task is not an existing one */
+	/* --id names a new task, so it offers no existing id */
 	return (p->type == P_ID || p->type == P_IDS) && strcmp(p->name, "id") ? "ids" : NULL;
 }
 
@@ -210,6 +211,13 @@ struct candidates complete_words(struct strs words, values_fn *values, void *ctx
 	complete_find(&f, &r);
 	return f.found;
 }
+
+/* --- completion ------------------------------------------------------------------------------- */
+
+/*
+ * pawl completion: prints the completion script of a shell. The face makes the script from the
+ * table of commands; without session.completion the command is refused.
+ */
 
 struct completion_args {
 	struct args args;

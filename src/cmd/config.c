@@ -150,7 +150,8 @@ static enum result config_load(struct session *s, struct answer *ans)
 	return client_init(&s->client, &said, ans, s->arena);
 }
 
-/* Values that contradict each other are still shown: the user must see which one to change. */
+/* Values that contradict each other are shown all the same, because the user must see which one to
+ * change. */
 static enum result load_to_show(struct session *s, struct reply *out)
 {
 	struct answer ans = { 0 };
@@ -182,7 +183,7 @@ static enum result config_unknown(struct session *s, struct str name, struct rep
 		out);
 }
 
-/* pawl finds the agent's name and the store by itself if no setting names them. */
+/* If no setting has the agent's name or the store, shows the one that pawl found by itself. */
 static struct settings_value in_force(const struct session *s, const struct setting *set)
 {
 	const struct client *c = &s->client;
@@ -197,7 +198,8 @@ static struct settings_value in_force(const struct session *s, const struct sett
 	return v;
 }
 
-/* Is it a text of a clone, which could be a sentence for the agent that reads it? */
+/* Does the value come from an untrusted clone? A text from there could be an instruction to the
+ * agent that reads it. */
 static bool is_hidden(const struct session *s, const struct setting *set,
 		      const struct settings_value *v)
 {
@@ -261,7 +263,7 @@ static enum result run_list(struct session *s, struct args *a, struct reply *out
 	return SUCCESS;
 }
 
-/* Finds the file to change. A fault in the file is allowed: the change may be its repair. */
+/* Finds the file to change. A fault in the file is no obstacle: the change may repair it. */
 static const char *file_for(struct session *s, const struct config_args *a)
 {
 	struct answer ignored = { 0 };
@@ -285,7 +287,7 @@ static enum result no_file(const struct config_args *a, struct reply *out)
 			STR("run `pawl init`, or use --user for your own settings"), out);
 }
 
-/* @config of the queue whose settings change, if its store can be opened. */
+/* The lock @config on the queue whose settings change, if its store can be opened. */
 struct hold {
 	struct client client;
 	struct queue_lock lock;
@@ -301,8 +303,8 @@ static bool config_emergency(struct client *c)
 	return ans.task && ans.task->lock.holder.n;
 }
 
-/* Is a change of the settings refused by a lock? If the store cannot be asked, the change goes ahead: it may
- * repair the store's setting. */
+/* Takes the lock, or fails if another lock or an emergency forbids the change. If the store cannot
+ * be asked, the change goes ahead, because it may repair the setting `store`. */
 static enum result hold_settings(struct session *s, const struct config_args *a, const char *what,
 				 struct hold *h, struct answer *ans)
 {
@@ -326,8 +328,9 @@ static void let_settings_go(struct hold *h)
 	client_close(&h->client);
 }
 
-/* Updates the user's trust after the user's own change. `before` is the verdict on the old file. A change of
- * another setting never trusts an untrusted store: the store must be the same, or the user must have named it. */
+/* Renews the user's trust after the user's own change. before: the state of trust in the old file.
+ * To change another setting never makes an untrusted store trusted: the store must be the same, or
+ * the user must have named it. */
 static void renew_trust(struct session *s, const struct config_args *a, const struct trust *before,
 			const struct str *store)
 {

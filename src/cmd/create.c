@@ -69,13 +69,13 @@ const struct command cmd_create = {
 	.show = create_show,
 };
 
-/* A list in a file is several calls, and an editor needs a terminal. */
+/* A list in a file needs several calls, and an editor needs a terminal. */
 static bool create_runs(const struct session *s, const struct args *a)
 {
 	return ((const struct create_args *)a)->file.n || (!HAS(&a->rq, title) && edit_can(s));
 }
 
-/* The new task differs from the request: one of its dependencies was canceled. */
+/* Warns if the new task differs from the request, because one of its dependencies was canceled. */
 static void create_tell(struct session *s, const struct args *a, struct reply *out)
 {
 	const struct task *t = out->ans.task;

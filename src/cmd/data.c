@@ -180,6 +180,13 @@ void data_show_items(const struct reply *r, struct view *v)
 		view_text(v, GREEN, "%lld done\n", done);
 }
 
+/* --- period ----------------------------------------------------------------------------------- */
+
+/*
+ * period_worker() credits the agent that did the work, not the reviewer who approved it or sent it
+ * back.
+ */
+
 enum result period_read(struct session *s, const struct request *rq, const char *kinds,
 			int64_t *since, struct answer *out)
 {
@@ -245,9 +252,16 @@ int64_t period_day(int64_t now, int days, int hour)
 	return (int64_t)mktime(&tm) * 1000;
 }
 
+/* --- within ----------------------------------------------------------------------------------- */
+
+/*
+ * A child process does the work, because a read that hangs in the kernel cannot be interrupted. The
+ * child is killed at the deadline, and nobody waits for its end.
+ */
+
 #define ANSWER_MAX (1u << 20)
 
-/* A child that hangs on a disk must not keep the caller's pipes open as well. */
+/* A child that hangs must not keep the caller's pipes open as well. */
 static void leave_pipes(void)
 {
 	int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -256,7 +270,8 @@ static void leave_pipes(void)
 		(void)dup2(fd, i);
 }
 
-/* The length of the packed answer, the answer, and the name of the store's fault, which is not packed. */
+/* Writes the length of the packed answer, the answer, and the name of the store's fault, which is
+ * not packed. */
 static void within_answer(int fd, struct session *s, ask_fn *fn)
 {
 	struct answer ans = { 0 };
@@ -287,7 +302,8 @@ static bool within_take(const struct buf *b, struct answer *ans, struct arena *a
 	return true;
 }
 
-/* A process that waits for a disk may not die before the disk answers, so do not wait for it. */
+/* Does not wait for a killed child: a process that waits for a disk dies only when the disk
+ * answers. */
 static void end_child(pid_t pid, bool done)
 {
 	if (!done)
@@ -324,7 +340,14 @@ bool run_within(struct session *s, int64_t ms, ask_fn *fn, struct answer *ans)
 	return done;
 }
 
-/* create --file: the open items of a plan as requests, in the order of the file. */
+/* --- plan ------------------------------------------------------------------------------------- */
+
+/*
+ * Makes all tasks of the list in one commit, or none. A sub-task names its parent by its position
+ * in the list, because ids exist only after the commit.
+ */
+
+/* The open items of a plan as requests, in the order of the file. */
 struct planned {
 	struct session *s;
 	const char *path;
@@ -348,7 +371,8 @@ static const char *plan_misuse(const struct request *rq)
 	return NULL;
 }
 
-/* The other options apply to every item, and --parent to the items that are not inside another one. */
+/* The call's options apply to every item, but --parent only to items that are not inside another
+ * one. */
 static void add_item(struct planned *p, const struct request *common, const struct plan_item *item,
 		     size_t under)
 {

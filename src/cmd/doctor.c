@@ -85,7 +85,7 @@ void doctor_note(void *ctx, enum check_level level, const char *what, struct str
 
 /* --- state files --------------------------------------------------------------------------------- */
 
-/* A call that is still running holds a kernel lock on its file. */
+/* A running call holds a kernel lock on its file. */
 static bool in_use(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -98,7 +98,7 @@ static bool in_use(const char *path)
 	return used;
 }
 
-/* Is it certain that no live lock belongs to the token? */
+/* Has the token's lock certainly ended? */
 static bool lock_is_over(struct examination *x, struct str task)
 {
 	struct request rq = { .op = OP_LOCK_STATUS };
@@ -114,7 +114,8 @@ static bool lock_is_over(struct examination *x, struct str task)
 	       (!ans.task->lock.holder.n || ans.task->lock.expires_at <= ans.now);
 }
 
-/* Removes the file only if it is still the one that was checked: a claim may have replaced it meanwhile. */
+/* Removes the file only if it has not changed since the check, because a claim may have replaced
+ * it. */
 static bool take_away(const struct key_file *f)
 {
 	struct stat st;
@@ -134,7 +135,7 @@ static void check_file(void *ctx, const struct key_file *f)
 		if (os_wall_ms() - f->modified < DAY_MS || in_use(f->path))
 			return;
 	} else if (!keyring_is_ours(&x->s->client.keyring, f)) {
-		return; /* the check would have to open that queue */
+		return; /* to check it, doctor would have to open that queue */
 	} else if (!lock_is_over(x, f->task)) {
 		return;
 	}
@@ -186,7 +187,7 @@ static void add_name(void *ctx, struct str name)
 		n->list = arena_append(n->arena, n->list, arena_str(n->arena, name));
 }
 
-/* A `pawl torture` that was killed cannot remove its queue. */
+/* A killed `pawl torture` cannot remove its scratch queue. */
 static void check_scratch(struct examination *x)
 {
 	const struct client *c = &x->s->client;
@@ -264,7 +265,8 @@ static void check_trust(struct examination *x)
 			    trust_advice(&t));
 }
 
-/* Does the server answer, with this token and this version? false: nothing else can be checked. */
+/* Checks that the server answers, accepts the token and has this version. false: nothing else can
+ * be checked. */
 static bool check_server(struct examination *x)
 {
 	struct arena *a = x->s->arena;
@@ -351,7 +353,8 @@ static struct str settings_fix(struct examination *x, const struct answer *ans)
 	return STR("`pawl config list` shows the settings");
 }
 
-/* With invalid settings it is uncertain which queue the user means; doctor checks that of the folder. */
+/* If the settings are invalid, it is uncertain which queue the user means. doctor then checks the
+ * folder's own queue. */
 static bool find_queue(struct client *c)
 {
 	const char *file;
@@ -400,7 +403,7 @@ static void doctor_examine(struct examination *x)
 	x->clock = false;
 	if (client_init(&s->client, &said, &ans, s->arena) != SUCCESS) {
 		check_despite(x, &ans);
-		x->repairs = 0; /* it is not certain that this is the queue that the user means */
+		x->repairs = 0; /* the user may mean another queue: repair nothing */
 		return;
 	}
 	doctor_note(x, CHECK_OK, "settings", STR("every value is valid"), STR(""));
@@ -447,7 +450,7 @@ static enum result doctor_refuse(struct examination *x, struct reply *out)
 	return USAGE;
 }
 
-/* Repairs what the exam found, then examines everything again. */
+/* Makes the repairs that were listed, then checks everything again. */
 static enum result doctor_run_repair(struct examination *x, struct reply *out)
 {
 	struct repairs did = { 0 };

@@ -46,7 +46,8 @@ static enum result take_lock(struct client *c, struct queue_lock *lock, struct a
 	return code;
 }
 
-/* A backup may take longer than the lease. If the lock was lost, others may have changed the queue since. */
+/* Fails if the lock was lost: the backup may have taken longer than the lease, and others may have
+ * changed the queue since. */
 static enum result doctor_fix_renew(struct client *c, struct answer *ans)
 {
 	struct request rq = { .op = OP_HEARTBEAT };
@@ -152,7 +153,7 @@ static bool is_temporary(struct str name, bool backups)
 	return str_starts(end, STR(".pawl.")) && all_of(str_n(end.p + 6, 6), alnum);
 }
 
-/* A process that writes such a file is done with it within seconds. */
+/* A file that is a day old is stale: its writer needs it for seconds only. */
 static void check_temporary(struct examination *x, int dir, const char *name, bool backups)
 {
 	struct stat st;

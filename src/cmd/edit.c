@@ -56,7 +56,7 @@ const struct command cmd_edit = {
 };
 
 #define CHANGES 4 /* update, undepend, update of links, depend */
-#define TRIES 20  /* while only the lease of the task changes */
+#define TRIES 20  /* while only the task's lease changes */
 
 /* --- the text on disk ----------------------------------------------------------------------------- */
 
@@ -89,7 +89,8 @@ static enum result no_editor(struct str why, struct reply *out)
 			out);
 }
 
-/* The store is closed meanwhile: a person may take hours, and nobody must wait for that. */
+/* The store is closed while the editor runs, because a person may take hours and nobody must wait
+ * for that. */
 static enum result run_editor(struct session *s, const char *path, struct str *text,
 			      struct reply *out)
 {
@@ -128,7 +129,8 @@ static struct str at_line(struct editing *e, size_t line, struct str text)
 	return line ? arena_printf(e->s->arena, "%s:%zu: %.*s", e->path, line, STRF(text)) : text;
 }
 
-/* Reads the task and makes its text, with `was` as that text reads. */
+/* Reads the task and makes its text. `was` is the reading of that text, which later readings are
+ * compared with. */
 static enum result edit_cmd_load(struct editing *e, struct answer *ans)
 {
 	struct request rq = { .op = OP_SHOW };
@@ -150,9 +152,10 @@ static enum result edit_cmd_load(struct editing *e, struct answer *ans)
 	return SUCCESS;
 }
 
-/* Links come apart before new ones are made: the new parent may be a dependency that the person removed. The first update
- * has the version that the person saw, so that it guards the others. It has a title even if only links change, because an
- * update without any field is refused. 0: nothing changes. */
+/* Removed links come before new ones, because the new parent may be a dependency that the person
+ * removed. The first update has the version that the person saw, so it guards the others. It has a
+ * title even if only links change, because an update without any field is refused. 0: nothing
+ * changes. */
 static size_t edit_changes_of(struct editing *e, const struct form *f, struct request *rqs)
 {
 	const uint64_t links = UINT64_C(1) << ARG_parent | UINT64_C(1) << ARG_status;
@@ -207,7 +210,8 @@ static void edit_cmd_send(struct editing *e, const struct form *f, struct answer
 	*ans = answers[bad < n ? bad : n - 1];
 }
 
-/* A renewed lease changes the version, but nothing that the person saw. true: the change can be sent again. */
+/* Did only the version change, for example by a renewed lease? true: the change can be sent
+ * again. */
 static bool same_but_version(struct editing *e, struct form *f)
 {
 	struct editing now = { .s = e->s, .call = e->call };
@@ -235,7 +239,8 @@ static enum result edit_cmd_apply(struct editing *e, struct form *f, struct answ
 	return ans->code;
 }
 
-/* Tries to use the text. *problem: what the person can correct; empty: nothing is left to try. */
+/* Tries to apply the text. *problem: the fault that the person can correct; empty: there is
+ * none. */
 static enum result try_text(struct editing *e, struct str text, struct str *problem,
 			    struct reply *out)
 {
@@ -265,7 +270,7 @@ static enum result try_text(struct editing *e, struct str text, struct str *prob
 
 /* --- pawl edit ------------------------------------------------------------------------------------ */
 
-/* Says where the text is, and how to go on with it. */
+/* The answer says where the text is, and how to go on with it. */
 static void keep_text(struct editing *e, struct reply *out)
 {
 	struct arena *a = e->s->arena;
@@ -290,7 +295,8 @@ static enum result edit_cmd_unchanged(struct editing *e, struct reply *out)
 	return SUCCESS;
 }
 
-/* An editor that failed may still have written something. A file that cannot be read may have the person's text. */
+/* Did the editor write anything? It may have done so even if it failed, and a file that cannot be
+ * read may have the person's text. */
 static bool edit_cmd_wrote(struct editing *e)
 {
 	struct str text;
@@ -348,8 +354,9 @@ static void tell_holder(struct editing *e, int64_t now)
 					      STRF(l->holder), STRF(e->task.id)));
 }
 
-/* The caller's version counts for the task as it was read. Only the first change of an edit has a version, see
- * changes_of(): the others would find the one that the first made. */
+/* Checks the caller's --if-version against the task as it was read, and removes it from the
+ * request. Only the first change of an edit may have a version (edit_changes_of()): the others would
+ * meet the version that the first one made. */
 static enum result check_version(struct editing *e, struct request *rq, struct answer *ans)
 {
 	struct call c = { .rq = rq, .now = ans->now, .arena = e->s->arena };
@@ -379,7 +386,7 @@ static enum result edit_cmd_run(struct session *s, struct args *args, struct rep
 	if (code == SUCCESS)
 		json_object_set_new(reply_more(out), "changed",
 				    json_boolean(out->ans.task != &e.task));
-	if (out->ans.task == &e.task) { /* it lives only as long as this call */
+	if (out->ans.task == &e.task) { /* `e` ends with this call */
 		out->ans.task = arena_new(s->arena, struct task);
 		*(struct task *)out->ans.task = e.task;
 	}
@@ -399,7 +406,7 @@ bool edit_can(const struct session *s)
 	return s->again && editor_terminal();
 }
 
-/* The form of a new task has the options of the call already. */
+/* The form of a new task starts with the values of the call's options. */
 static struct task edit_cmd_draft(const struct request *rq, struct arena *a)
 {
 	struct task t = { .status = HAS(rq, status) ? rq->status : READY,
@@ -414,7 +421,7 @@ static struct task edit_cmd_draft(const struct request *rq, struct arena *a)
 	return t;
 }
 
-/* Makes the request from the text. *problem: what the person can correct. */
+/* Makes the request from the text. *problem: the fault that the person can correct. */
 static enum result fill_in(struct editing *e, struct str text, struct request *rq,
 			   struct str *problem, struct reply *out)
 {

@@ -42,7 +42,7 @@ struct form_keys {
 	struct arena *arena;
 };
 
-/* A misspelled field must not become a key of `extra` unnoticed. */
+/* Refuses an unknown key, unless the task's `extra` has it already. */
 static int take_key(void *ctx, struct str key, json_t *value, size_t line)
 {
 	struct form_keys *k = ctx;

@@ -66,7 +66,8 @@ const struct command cmd_emergency_status = {
 	.show = show_state,
 };
 
-/* {"on":true,"reason":…,"by":…,"since":…}. It is stored like a task, but shown as this object. */
+/* {"on":true,"reason":…,"by":…,"since":…}. The emergency is stored like a task, but shown as this
+ * object. */
 static json_t *state_json(const struct task *t, struct arena *a)
 {
 	const struct lock *l = &t->lock;
@@ -88,7 +89,8 @@ static json_t *state_json(const struct task *t, struct arena *a)
 	return e;
 }
 
-/* A failed backup does not prevent the emergency: a full disk may be its cause. */
+/* Returns a warning if the backup fails. The emergency goes ahead, because a full disk may be its
+ * cause. */
 static struct str back_up(struct session *s, struct str *path)
 {
 	struct client *c = &s->client;

@@ -100,7 +100,8 @@ static json_t *lost_json(const struct foreign_out *f)
 	return o;
 }
 
-/* The format of the file, or of the other program. A usage error if the options do not fit together. */
+/* Chooses the format of the file, or of the other program. USAGE: the options contradict each
+ * other. */
 static enum result choose_format(struct session *s, const struct export_args *a, const char *path,
 				 const struct foreign *to, enum port_format *format,
 				 struct reply *out)
@@ -174,7 +175,7 @@ static enum result export_run(struct session *s, struct args *args, struct reply
 	return SUCCESS;
 }
 
-/* The other program has no place for these fields. */
+/* The fields that the other program has no place for. */
 static void show_left_out(const json_t *fields, struct view *v)
 {
 	const char *field;

@@ -52,7 +52,8 @@ static enum result guard_cmd_lost(struct session *s, const struct task *t, struc
 		out);
 }
 
-/* A store may keep the hash of the token to itself; then only a call of the holder shows whether it matches. */
+/* If the store does not show the token's hash, only a call as the holder proves the lock. This one
+ * also renews it. */
 static enum result ask_store(struct session *s, struct str id, struct str token, struct reply *out)
 {
 	struct request rq = { .op = OP_HEARTBEAT };
@@ -97,7 +98,7 @@ static enum result guard_cmd_check(struct session *s, const struct answer *found
 	return run_answer(found, out);
 }
 
-/* PAWL_FENCE belongs to the task in PAWL_TASK; a PAWL_FENCE that is not a number is refused. */
+/* PAWL_FENCE counts only for the task in PAWL_TASK. false: it is not a number. */
 static bool find_fence(const struct args *a, int64_t *fence)
 {
 	const char *task = getenv("PAWL_TASK"), *text = getenv("PAWL_FENCE");

@@ -39,7 +39,7 @@ struct examination {
 	json_t *out, *reasons, *advice;
 };
 
-/* --- judging them ------------------------------------------------------------------------------------ */
+/* --- the score and its reasons ----------------------------------------------------------------------- */
 
 static void health_reason(struct examination *x, int minus, struct str text, struct str advice)
 {
@@ -195,7 +195,8 @@ static void put_score(struct examination *x)
 	json_object_set_new(x->out, "counting", json_boolean(x->found.counted));
 }
 
-/* Only if the score is below 60 and the setting allows it. */
+/* Clears stale locks. Call it only if the score is below 60 and the setting health.auto allows
+ * it. */
 static enum result health_repair(struct examination *x, struct answer *ans)
 {
 	struct request rq = { .op = OP_LOCK_CLEANUP };

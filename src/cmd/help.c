@@ -36,7 +36,7 @@ const struct command cmd_help = {
 	.show = help_show,
 };
 
-/* The name of the command without arguments: "update" of "update ID --assignee NAME". */
+/* The suggested command without its arguments: "update" of "update ID --assignee NAME". */
 static const char *nearest_topic(const char *word, struct arena *a)
 {
 	const char *near = command_nearest(NULL, word, a);

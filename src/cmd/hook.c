@@ -64,7 +64,7 @@ static struct str hook_reason(const struct sweep *x)
 			    STRF(x->agent));
 }
 
-/* `run` and `mcp` renew their own locks: these locks have a process. */
+/* Does the lock name a process? Those of `run` and `mcp` do, and their owners renew them. */
 static bool has_process(struct client *c, struct str task)
 {
 	struct request rq = { .op = OP_SHOW };
@@ -75,7 +75,7 @@ static bool has_process(struct client *c, struct str task)
 	return ans.code == SUCCESS && ans.task && ans.task->lock.pid;
 }
 
-/* Without saved tokens it does not even open the queue. */
+/* Opens the queue at the first saved token, so a hook without tokens does not open it at all. */
 static bool know_queue(struct client *c)
 {
 	struct answer ans = { 0 };
@@ -109,7 +109,7 @@ static void check_one(void *ctx, const struct key_file *f)
 	x->count += ans.code == SUCCESS;
 }
 
-/* The locks of this agent and run whose tokens are saved here. */
+/* Renews or releases the locks of this agent and run whose tokens are saved here. */
 static enum result hook_sweep(struct session *s, enum op op, struct str agent, struct reply *out)
 {
 	struct sweep x = { .s = s, .op = op, .agent = agent };
@@ -149,8 +149,15 @@ static void hook_show(const struct reply *r, struct view *v)
 	buf_adds(v->out, json_get(r->more, "text"));
 }
 
+/* --- hook input ------------------------------------------------------------------------------- */
+
+/*
+ * The read is bounded in time and size: a client that writes nothing, or leaves the pipe open, must
+ * not hang its own hook.
+ */
+
 #define WAIT_MS 500
-#define INPUT_MAX (8u * 1024 * 1024) /* it can have the whole output of a tool */
+#define INPUT_MAX (8u * 1024 * 1024) /* it can contain the whole output of a tool */
 #define CHUNK 65536
 #define AGENT_BYTES 60
 
@@ -177,7 +184,7 @@ static bool is_readable(int64_t end)
 	return r > 0 && !(in.revents & POLLNVAL);
 }
 
-/* Reads the next part. false: there is no more, or too much. */
+/* Reads the next part. false: the input has ended or is too large. */
 static bool read_part(struct buf *b)
 {
 	static char chunk[CHUNK];
@@ -191,7 +198,7 @@ static bool read_part(struct buf *b)
 	return !b->full;
 }
 
-/* The writer may leave its end open, so a complete object ends the input, too. */
+/* A complete object also ends the input, because the writer may leave its end of the pipe open. */
 static json_t *read_object(struct buf *b)
 {
 	int64_t end = os_boot_ms() + WAIT_MS;

@@ -64,7 +64,8 @@ const struct command cmd_import = {
 	.show = import_show_result,
 };
 
-/* Without a FILE: where the program keeps its tasks, here or in a folder above, up to the repository's. */
+/* Without a FILE: finds the folder in which the program keeps its tasks, here or above, up to the
+ * repository's root. */
 static struct str usual_place(struct session *s, const struct foreign *from)
 {
 	const char *here = data_path(s, STR("."));
@@ -100,7 +101,8 @@ static enum result read_all(struct session *s, const struct import_args *a, stru
 			in->path += 2;
 		code = port_read(in, port_format(a->format, in->path));
 		if (in->check && in->n_refusals && code == MISCONFIGURED) {
-			/* in->refused has it; the next file, or the queue, may refuse more */
+			/* in->refused has the refusal; the next file, or the queue, may refuse
+			 * more */
 			*in->ans = (struct answer){ 0 };
 			code = SUCCESS;
 		}
@@ -108,7 +110,8 @@ static enum result read_all(struct session *s, const struct import_args *a, stru
 	return code;
 }
 
-/* The program that wrote the tasks: named, or recognised by the first file. NULL: pawl, or nobody knows. */
+/* The program that wrote the tasks: the one in --from, or recognised by the first file. NULL: pawl,
+ * or unknown. */
 static const struct foreign *import_writer(struct session *s, const struct import_args *a)
 {
 	const char *path = a->files.n ? data_path(s, a->files.v[0]) : ".";
@@ -133,7 +136,7 @@ static enum result is_in_queue(void *ctx, struct str id, struct answer *ans)
 	return said.code;
 }
 
-/* Replaces the spool by one whose links all lead somewhere. */
+/* Replaces the spool by one without links to tasks that do not exist. */
 static enum result repair_links(struct session *s, const struct import_args *a, struct port_in *in)
 {
 	struct spool repaired = { 0 };
@@ -194,7 +197,7 @@ static json_t *left_out_json(const struct port_in *in)
 	return list;
 }
 
-/* --- what an import from another program says ------------------------------------------------------- */
+/* --- the report of an import from another program --------------------------------------------------- */
 
 static json_t *strs_json(struct strs list)
 {
@@ -235,7 +238,8 @@ static void import_warn(const struct foreign_in *f, struct arena *a, struct repl
 			   a);
 }
 
-/* All refusals: those of the files, then those of the queue. The first is the error, the others are warnings. */
+/* Answers with all refusals, first those of the files, then those of the queue. The first is the
+ * error, and the others are warnings. */
 static enum result import_refuse(struct port_in *in, enum result code, struct reply *out)
 {
 	struct answer ans = in->n_refusals ? in->refused : *in->ans;
@@ -318,7 +322,7 @@ static void show_report(const json_t *o, struct view *v)
 		view_text(v, PLAIN, "left out: %lld (%s)\n", (long long)json_integer_value(n), key);
 }
 
-/* Why there is nothing to read; SUCCESS: there is. */
+/* Refuses the call if there is nothing to read. SUCCESS: there is. */
 static enum result find_files(struct session *s, const struct import_args *a,
 			      const struct foreign *from, struct reply *out)
 {
@@ -421,7 +425,7 @@ enum result import_from(struct session *s, struct str program, struct reply *out
 	return code;
 }
 
-/* "FILE: why". The last entries stand for further files, too many to name, and for hidden names. */
+/* "FILE: why". The last entries count the files that are too many to name, and hidden names. */
 static void show_left_out(const json_t *list, struct view *v)
 {
 	for (size_t i = 0; i < json_array_size(list); i++) {

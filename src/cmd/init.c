@@ -53,7 +53,7 @@ const struct command cmd_init = {
 	.show = init_show,
 };
 
-/* The config names a path of this machine, so it is not shared either. */
+/* The config names a path on this machine, so git ignores it as well. */
 static const char ignore_all_text[] = "# The queue is elsewhere on this machine, as config says.\n"
 				      "*\n";
 
@@ -79,12 +79,12 @@ static int make_file(struct session *s, const char *dir, const char *name, struc
 {
 	char *path = fs_join(s->arena, str_c(dir), str_c(name));
 
-	/* The user may have changed the file: an existing file stays. */
+	/* An existing file stays, because the user may have changed it. */
 	return fs_exists(path) ? 0 : fs_write_atomic(path, text, 0644);
 }
 
-/* An existing folder may come from an init that was interrupted: sync its name to disk as well, if that is
- * possible. */
+/* Also syncs the name of an existing folder to disk, if possible: an interrupted init may have left
+ * it. */
 static int make_folder(struct session *s, const char *dir, bool *made)
 {
 	int err = mkdir(dir, 0777) ? errno : 0, r;
@@ -105,8 +105,8 @@ static int make_files(struct session *s, const char *dir, bool outside)
 	return r ? r : make_file(s, dir, "config", str_n(config_text, sizeof(config_text) - 1));
 }
 
-/* Later calls must find the choice of the command line. A path in a config is relative to the folder that has
- * .pawl; it stays as typed if that is the current folder. */
+/* Records the store and queue of the command line for later calls. A path in a config is relative
+ * to the folder that has .pawl, so it stays as typed only if that is the current folder. */
 static enum result keep_choice(struct session *s, const char *dir,
 			       const struct client_options *said, struct answer *ans)
 {
@@ -171,8 +171,8 @@ static bool has_tasks(struct client *c)
 	return ans.code == SUCCESS && ans.total > 0;
 }
 
-/* Does the folder itself have a queue that the user would lose sight of? Values of the environment or of the
- * user's own settings are not the folder's. */
+/* Does the folder itself have a queue that the user would lose sight of? A value from the
+ * environment or from the user's own settings is not the folder's. */
 static bool in_use(struct client *c)
 {
 	if (by_folder(c, "store") || by_folder(c, "queue"))
@@ -194,7 +194,7 @@ static enum result refuse_other(struct session *s, const struct client *old, str
 	struct answer ans = { 0 };
 
 	if (old->conn.trust.agent && trust_check(&old->conn.trust, &ans, s->arena) != SUCCESS)
-		return run_answer(&ans, out); /* repeats nothing of the config to an agent */
+		return run_answer(&ans, out); /* hides the untrusted config from an agent */
 	while (store.n &&
 	       !str_starts(str_n(store.p + store.n, old->keyring.queue.n - store.n), str_c(word)))
 		store.n--;
@@ -210,8 +210,8 @@ static enum result refuse_other(struct session *s, const struct client *old, str
 		out);
 }
 
-/* Refuses another store, because it would hide the folder's own store with all its tasks. Another queue of the
- * same store is made beside the first; the folder's config does not record it. */
+/* Refuses another store, because it would hide the folder's own store with all its tasks. Another
+ * queue of the same store is made beside the first one, and the config does not record it. */
 static enum result check_other(struct session *s, const char *dir, bool *keep, struct reply *out)
 {
 	struct client_options said = s->client.said;
@@ -236,8 +236,8 @@ static enum result check_other(struct session *s, const char *dir, bool *keep, s
 
 /* --- where it shall be -------------------------------------------------------------------------- */
 
-/* Makes the folder of a queue outside, whose name is the same for each call in this folder; NULL: it cannot be made,
- * and *r says why. */
+/* Makes the folder of a queue outside. Its name is the same in each call for this folder. NULL: it
+ * cannot be made; *r has the reason. */
 static char *make_outside(struct session *s, int *r)
 {
 	struct str root = str_c(s->client.conn.place.init_dir);
@@ -258,7 +258,7 @@ static char *make_outside(struct session *s, int *r)
 	return *r ? NULL : dir;
 }
 
-/* With --outside, the store is as if it were named with --store. */
+/* --outside acts like --store with a path outside of the folder. */
 static enum result choose_outside(struct session *s, struct client_options *said, struct reply *out)
 {
 	struct answer ans = { 0 };
@@ -277,7 +277,8 @@ static enum result choose_outside(struct session *s, struct client_options *said
 	return SUCCESS;
 }
 
-/* A queue in a sub-folder hides that of the folder above from everybody who works there. */
+/* A queue in a sub-folder would hide the queue of the folder above from everybody who works there,
+ * so pawl asks first. */
 static enum result check_above(struct session *s, const struct init_args *a, struct reply *out)
 {
 	const struct place *p = &s->client.conn.place;
@@ -289,7 +290,7 @@ static enum result check_above(struct session *s, const struct init_args *a, str
 	if (!p->pawl_dir || a->force)
 		return SUCCESS;
 	client_check_trust(&s->client, &above);
-	if (above.state == TRUST_MISSING) /* commands here refuse that queue: nothing to hide */
+	if (above.state == TRUST_MISSING) /* commands here refuse that queue anyway */
 		return SUCCESS;
 	root = fs_dirname(str_c(p->pawl_dir));
 	if (str_is(root, p->init_dir) || !trust_within(str_c(p->init_dir), root))
@@ -322,7 +323,7 @@ static bool is_queue_file(struct str name)
 	return str_is(name, "archive") || str_is(name, ".pawl") || str_is(name, ".gitignore");
 }
 
-/* Is there nothing in the folder but the queue? */
+/* Does the folder contain only files of the queue? */
 static bool is_queue_folder(const char *dir)
 {
 	DIR *d = opendir(dir);
@@ -337,8 +338,8 @@ static bool is_queue_folder(const char *dir)
 	return only;
 }
 
-/* Files of tasks change with each call: they stay out of git, too. In a folder with other files, the patterns could
- * hide some of those. */
+/* Keeps task files out of git, because they change with each call. In a folder with other files the
+ * pattern could hide those, so pawl only warns. */
 static void ignore_files(struct session *s, struct reply *out)
 {
 	static const char text[] =
@@ -373,7 +374,7 @@ static enum result open_queue(struct session *s, bool *existed, struct answer *a
 	struct client_options said = s->client.said;
 	enum result code;
 
-	/* The folder may be new: find the place again. */
+	/* The folder may be new, so pawl has to find the place again. */
 	client_close(&s->client);
 	s->client = (struct client){ 0 };
 	code = client_init(&s->client, &said, ans, s->arena);
@@ -384,7 +385,7 @@ static enum result open_queue(struct session *s, bool *existed, struct answer *a
 	return *existed ? SUCCESS : client_open(&s->client, STORE_CREATE, ans);
 }
 
-/* An administrator may run the SQL; then init needs no right to make a schema. */
+/* Prints the schema for an administrator to run, so that init itself needs no right to make one. */
 static enum result print_sql(struct session *s, struct reply *out)
 {
 	struct store_error err = { 0 };
@@ -428,7 +429,8 @@ static enum result init_run(struct session *s, struct args *args, struct reply *
 			(void)rmdir(dir);
 		return init_cannot(s, dir, r, out);
 	}
-	/* Open the store first: a choice that fails is not recorded. */
+	/* Open the store before the choice is recorded: a store that cannot be opened is not
+	 * recorded. */
 	if (open_queue(s, &existed, &ans) != SUCCESS) {
 		if (made)
 			(void)rmdir(dir);

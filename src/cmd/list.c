@@ -9,7 +9,7 @@ struct list_args {
 	struct args args;
 	int64_t all, ready, waiting, mine;
 	struct str sort;
-	bool open; /* set by ask(): only the open tasks, because the caller named no others */
+	bool open; /* set by list_ask(): show only open tasks, because the caller named no status */
 };
 
 /* clang-format off */
@@ -77,7 +77,6 @@ const struct command cmd_list = {
 	.tell = list_tell_answer,
 	.show = show_tasks,
 };
-/* clang-format on */
 
 #define FILTERS                                                    \
 	((UINT64_C(1) << (sizeof(params) / sizeof(*params) - 4)) - \
@@ -101,7 +100,7 @@ static int64_t asked_view(const struct list_args *a)
 	       (a->mine ? VIEW_MINE : 0) | (a->all ? VIEW_ARCHIVED : 0);
 }
 
-/* A program gets every task, in the order of creation, unless it asks for something else. */
+/* A program gets every task, in the order of creation, unless it asks for another view. */
 static void ask_for_program(struct list_args *a)
 {
 	struct request *rq = &a->args.rq;

@@ -71,15 +71,15 @@ const struct command cmd_log = {
 	.show = log_show,
 };
 
-#define POLL_MS 1000 /* also the longest delay before a lost reader is noticed */
-#define PAUSE_MS 50  /* minimum time between two looks, even in a busy queue */
+#define POLL_MS 1000 /* longest time until a lost reader is noticed */
+#define PAUSE_MS 50  /* minimum time between two reads, even in a busy queue */
 
 struct following {
 	struct session *s;
-	struct arena scratch; /* of the last look at the queue */
+	struct arena scratch; /* memory of the last read */
 	struct request rq;
-	struct buf after; /* the last event of the log that was shown */
-	int64_t since;    /* leases that expired before this time were shown; in the store's time */
+	struct buf after;  /* the last event of the log that was shown */
+	int64_t since;     /* store time; leases that expired before it were shown */
 	int64_t expiry_at; /* when the next lease expires; 0: none is known */
 };
 
@@ -99,8 +99,8 @@ static bool emit_all(struct following *f, const struct answer *ans)
 	return !f->s->listening || f->s->listening(f->s);
 }
 
-/* Makes one call in an arena of its own, so that following for days does not use more memory. locks: look at the
- * leases as well. */
+/* Makes one read in an arena of its own, so that following for days does not use more memory.
+ * locks: also read the leases. */
 static enum result check_once(struct following *f, bool locks, struct answer *ans)
 {
 	struct client *c = &f->s->client;
@@ -122,7 +122,8 @@ static enum result check_once(struct following *f, bool locks, struct answer *an
 	return ans->code;
 }
 
-/* A server may end the session in the middle of a look; the next one connects again. */
+/* Retries once, because a server may end the connection during a read; the next read connects
+ * again. */
 static enum result log_poll(struct following *f, bool locks, struct answer *ans)
 {
 	enum result code = check_once(f, locks, ans);
@@ -130,8 +131,8 @@ static enum result log_poll(struct following *f, bool locks, struct answer *ans)
 	return code == API_ERROR ? check_once(f, locks, ans) : code;
 }
 
-/* Waits until the queue changes, a lease expires, or the reader must be checked. Returns whether to look at the
- * leases. */
+/* Waits until the queue changes, a lease expires, or the reader must be checked. Returns whether to
+ * read the leases as well. */
 static bool wait_for_news(struct following *f)
 {
 	int64_t began = os_boot_ms(), left = f->expiry_at - began;
@@ -144,7 +145,7 @@ static bool wait_for_news(struct following *f)
 	return changed || (f->expiry_at && os_boot_ms() >= f->expiry_at);
 }
 
-/* Without a choice of past events, only new ones are shown: moves the position behind the newest event. */
+/* Skips past events if the caller asked for none: moves the position behind the newest event. */
 static void start_now(struct following *f, struct answer *ans)
 {
 	for (size_t i = 0; i < ans->n_events; i++)
@@ -176,7 +177,7 @@ static enum result follow_on(struct following *f, struct answer *ans)
 
 		ans->n_events = 0;
 		if (!locks && queue_is_remote(f->s->client.conn.queue))
-			continue; /* the server would have told: do not ask it */
+			continue; /* the server would have reported a change: do not ask it */
 		if (f->after.n)
 			GIVE(&f->rq, after, buf_str(&f->after));
 		code = log_poll(f, locks, ans);
@@ -184,8 +185,8 @@ static enum result follow_on(struct following *f, struct answer *ans)
 	return code;
 }
 
-/* Leases that expired before the start are not shown. The watch begins before the first look, so that no event is
- * missed in between. */
+/* The watch begins before the first read, so that no event is missed in between. Leases that
+ * expired before the start are not shown. */
 static enum result log_follow(struct session *s, struct args *a, struct reply *out)
 {
 	struct following f = { .s = s, .rq = a->rq, .since = WHEN_MAX };
@@ -205,7 +206,7 @@ static enum result log_follow(struct session *s, struct args *a, struct reply *o
 	return code;
 }
 
-/* The request has the kinds as one text. */
+/* Puts the kinds into the request, as one text. */
 static enum result set_kinds(struct args *a, struct arena *arena, struct reply *out)
 {
 	const struct strs *kinds = &((const struct log_args *)a)->kinds;

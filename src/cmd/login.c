@@ -58,7 +58,7 @@ const struct command cmd_login = {
 
 /* --- reading the token ----------------------------------------------------------------------------- */
 
-/* One line of standard input. On a terminal it asks, and does not show what is typed. */
+/* Reads one line of standard input. On a terminal it asks, and does not show the typed text. */
 static struct str read_token(struct arena *a)
 {
 	struct termios shown, hidden;

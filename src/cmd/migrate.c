@@ -61,7 +61,7 @@ static enum result migrate_taken(struct session *s, struct str to, struct answer
 		STR("name an empty queue, or another --queue in that store"));
 }
 
-/* A repeated call finds the result of the earlier one and does not copy again. */
+/* A repeated call finds the result of the earlier one, and only verifies it. */
 static enum result migrate_copy(struct session *s, struct str to, struct client *target,
 				struct backup *b, bool *there, struct answer *ans)
 {
@@ -84,7 +84,7 @@ static enum result migrate_copy(struct session *s, struct str to, struct client 
 	return *there && code == MISCONFIGURED ? migrate_taken(s, to, ans) : code;
 }
 
-/* The copy is complete without them, so a failure is only a warning. */
+/* A failure is only a warning, because the copy is complete without the tokens. */
 static void copy_tokens(struct session *s, struct client *from, struct client *to,
 			struct reply *out)
 {

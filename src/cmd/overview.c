@@ -11,11 +11,11 @@
 #define PEOPLE_MAX 10  /* tasks that wait for a person; `list` shows all */
 #define AGENTS_MAX 100 /* agents in one answer */
 #define FAILED_MAX \
-	5000 /* more Failed tasks are only counted: finding those that are not archived reads each record */
+	5000 /* with more Failed tasks, they are only counted: to leave out archived ones, each record must be read */
 #define FOR_PEOPLE (STATUS_BIT(REVIEW) | STATUS_BIT(BLOCKED) | STATUS_BIT(NEEDS_HELP))
 
 #define EVENTS_MAX \
-	5000 /* events of the last hour that are read: an import can make any number of them */
+	5000 /* of the last hour's events, the newest ones are read: an import can make any number */
 
 static void overview_set(json_t *o, const char *name, struct str text)
 {
@@ -120,7 +120,7 @@ const char *overview_state(const struct task *t, int64_t now)
 	return t->status == BLOCKED ? "blocked" : "working";
 }
 
-/* A holder with several locks is as well as the best of them. */
+/* A holder with several locks has the best of their states. */
 static bool is_better(const char *state, const char *than)
 {
 	static const char *const order[] = { "working", "blocked", "dead", "idle" };
@@ -134,7 +134,7 @@ static bool is_better(const char *state, const char *than)
 	return i < k;
 }
 
-/* A heartbeat moves the expiry, so the expiry shows when the holder last called. */
+/* When did the holder last call? A heartbeat moves the expiry, so the expiry shows it. */
 static int64_t last_call(const struct lock *l)
 {
 	int64_t renewed = l->expires_at - l->ttl;
@@ -159,7 +159,8 @@ static void add_holder(struct agents *x, const struct task *t, struct str folder
 		s->folder = folder;
 }
 
-/* Does the event show an agent at work? People plan, judge and comment. */
+/* Does the event show an agent at work? Planning, reviewing and commenting do not: people do
+ * that. */
 static bool is_work(const struct event *e)
 {
 	static const char *const kinds[] = { "claimed",   "resumed", "released", "blocked",
@@ -186,8 +187,8 @@ static void add_worker(struct agents *x, const struct event *e)
 		s->last = e->at;
 }
 
-/* pawl makes names such as "claude@vm/parser": the host and, in a linked worktree, its name. Other names say nothing
- * about the worktree, but the keyring may know its folder. */
+/* pawl's own names, such as "claude@vm/parser", contain the host and, in a linked worktree, its
+ * name. Other names say nothing about the worktree, but the keyring may know its folder. */
 static void add_place(json_t *o, const struct seen *s)
 {
 	struct str rest = s->name, host;
@@ -239,7 +240,7 @@ static void count_done(struct agents *x, const struct answer *log, const struct 
 		agent_in(x, worker)->done++;
 }
 
-/* Leases that expired count at once, although the log has no line for them yet. */
+/* Counts leases that expired, although the log has no line for them yet. */
 static int64_t count_lost(const struct answer *all, int64_t since)
 {
 	int64_t n = 0;
@@ -299,7 +300,7 @@ static enum result add_agents(struct session *s, const struct answer *all,
 
 struct str overview_worktree(struct str folder)
 {
-	size_t n = folder.n; /* of the part before it */
+	size_t n = folder.n; /* length of the path before the name */
 
 	while (n && folder.p[n - 1] != '/')
 		n--;
@@ -342,7 +343,7 @@ static const struct overview *find_places(struct session *s, const struct answer
 	return o;
 }
 
-/* Each part is a read of its own. If one fails, the numbers are still right. */
+/* Each part is a separate read. If one fails, the numbers are still right. */
 void overview_tell(struct session *s, struct reply *out)
 {
 	const struct overview *places = find_places(s, &out->ans);

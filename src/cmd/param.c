@@ -210,7 +210,7 @@ static const char *add_item(const struct param *p, void *at, struct str item, st
 	}
 	if (p->type == P_IDS)
 		what = check_id(p, item, a);
-	else /* P_EMPTY concerns the list, not its items */
+	else /* P_EMPTY applies to the list, not to its items */
 		what = item.n ? text_fault(p, item, a) : "may not be empty";
 	if (!what && !strs_have(*(struct strs *)at, item))
 		what = param_append(at, item, a);

@@ -49,7 +49,7 @@ const struct command cmd_resume = {
 	.show = pause_show,
 };
 
-/* `paused` is in the answer while the queue is paused; after `resume` it is null. */
+/* The answer has `paused` while the queue is paused; after `resume` it is null. */
 static void pause_tell_answer(struct session *s, const struct args *a, struct reply *out)
 {
 	(void)s;

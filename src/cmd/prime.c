@@ -29,9 +29,9 @@ const struct command cmd_prime = {
 };
 
 /*
- * The text for an agent at its start, in at most 400 tokens of 4 bytes: each part has a fixed limit, and
- * together they fit. Text by others is quoted on one line, with its control characters escaped, and prime says
- * that others wrote it.
+ * The text has at most 400 tokens of 4 bytes: each part has a fixed limit, and together they fit.
+ * Text by others is quoted on one line, with control characters escaped, and prime says that others
+ * wrote it.
  */
 #define MINE 4
 #define NAMED 200 /* at most this many tasks with the agent's name are examined */
@@ -39,12 +39,12 @@ const struct command cmd_prime = {
 #define NAME_BYTES 60
 #define ID_BYTES 48
 
-/* A session must not wait for its queue. The store gives up first, so that it can end the programs that it
- * started; the whole call stays below a second. */
+/* The store gives up before the whole call does, so that it can end the programs that it
+ * started. */
 #define ALL_MS 900
 #define STORE_MS 600
 
-/* Cuts the text at a number of bytes, never within a character. */
+/* Cuts the text to `max` bytes, never within a character. */
 static struct str prime_cut(struct arena *a, struct str s, size_t max)
 {
 	size_t n = max - 3;
@@ -69,7 +69,8 @@ static void add_task(struct buf *b, struct arena *a, const struct task *t)
 	buf_addc(b, '\n');
 }
 
-/* Other agents may have the same name: a task that is held elsewhere, e.g. in another worktree, is theirs. */
+/* Other agents may have the same name, so only a saved token, or PAWL_TASK, makes the task ours. A
+ * task that is held in another worktree is not. */
 static bool is_mine(struct session *s, const struct task *t, int64_t now)
 {
 	const char *task = getenv("PAWL_TASK");
@@ -185,7 +186,7 @@ static enum result prime_say(struct str text, struct reply *out)
 	return SUCCESS;
 }
 
-/* An agent reads this text, so it repeats no path of the config and nothing else that a clone chose. */
+/* An agent reads this text, so it contains no path and nothing else that a clone chose. */
 static const char not_trusted[] =
 	"pawl: this project's queue was not opened, because nobody has trusted .pawl/config.\n"
 	"Ask the person you work for to read that file and to run `pawl trust` in a terminal. Do not run it yourself.\n";

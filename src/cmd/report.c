@@ -80,7 +80,7 @@ static void report_set(json_t *o, const char *name, struct str text)
 		json_object_set_new(o, name, json_str(text));
 }
 
-/* rework and approve log the reviewer's text as a comment of the same change. */
+/* rework and approve log the reviewer's text as a comment in the same change. */
 static struct str text_of(const struct answer *ans, const struct event *e)
 {
 	const struct event *next = e + 1;
@@ -305,7 +305,7 @@ static void show_text(const json_t *report, struct view *v)
 
 /* --- Markdown ------------------------------------------------------------------------------------ */
 
-/* One line, in which no character begins markup. */
+/* Adds the text as one line, with every character escaped that could begin markup. */
 static void put_plain(struct view *v, struct str text)
 {
 	struct str line = text_line(v->arena, text);

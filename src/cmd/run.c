@@ -95,8 +95,8 @@ const struct command cmd_run = {
 struct running {
 	struct session *s;
 	bool single;
-	struct reply out;      /* of the one task */
-	struct screen *screen; /* of several jobs on a terminal, else NULL */
+	struct reply out;      /* the reply about the only task */
+	struct screen *screen; /* for several jobs on a terminal, else NULL */
 };
 
 static void run_cmd_say(struct session *s, struct str text)
@@ -144,7 +144,7 @@ static json_t *run_json(const struct run_end *e)
 	return o;
 }
 
-/* The reported texts live only during the report, so they are copied. */
+/* Copies the texts, because they live only during the report. */
 static void answer_single(struct running *x, const struct run_end *e)
 {
 	struct answer ans = { .code = e->code };
@@ -282,7 +282,7 @@ static void add_sum(json_t *o, const struct run_sum *sum)
 	json_object_set_new(o, "runs", v);
 }
 
-/* Why the loop claims no more tasks. */
+/* Says why the loop claims no more tasks. */
 static void say_why(struct session *s, const struct run_sum *sum, const struct answer *stopped)
 {
 	if (sum->signal)
@@ -305,7 +305,8 @@ static void say_why(struct session *s, const struct run_sum *sum, const struct a
 		run_cmd_say(s, STR("the loop ends here: no other task is eligible"));
 }
 
-/* For several tasks: a failure of any of them is the code of the whole. */
+/* Answers for several tasks: if any of them failed to be reported, or lost its lock, the whole call
+ * fails. */
 static enum result answer_all(struct session *s, const struct run_sum *sum,
 			      const struct answer *stopped, struct reply *out)
 {
@@ -369,7 +370,7 @@ static enum result run_cmd_run(struct session *s, struct args *args, struct repl
 	return out->ans.code;
 }
 
-/* The command owns standard output. */
+/* Shows nothing, because the program that ran owns standard output. */
 static void run_cmd_show(const struct reply *r, struct view *v)
 {
 	(void)r;

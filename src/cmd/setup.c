@@ -80,7 +80,7 @@ struct setup {
 	bool json[FILES_MAX]; /* the file is JSON */
 	size_t n;
 	json_t *notes;
-	bool incomplete; /* something was left as it is */
+	bool incomplete; /* a part was left unchanged */
 	struct answer ans;
 };
 
@@ -105,7 +105,7 @@ static const char *file_of(const struct setup *x, const struct setup_client *c,
 	return piece_file(p, x->args->user, root_of(x, c), x->s->arena);
 }
 
-/* The next piece of the client in this run; NULL: there is none. */
+/* The client's next piece in this run; NULL: there is none. */
 static const struct piece *next_piece(const struct setup *x, const struct setup_client *c,
 				      const struct piece *p, bool hooks)
 {
@@ -131,7 +131,7 @@ static struct file_change *setup_refuse(struct setup *x, const struct file_chang
 	return NULL;
 }
 
-/* Two names may lead to one file. It gets the changes of both. */
+/* Two names may be links to one file, which then gets the changes of both. */
 static struct file_change *same_file(struct setup *x, const struct file_change *f, bool json)
 {
 	for (size_t i = 0; i < x->n; i++)
@@ -186,7 +186,7 @@ static bool setup_unfit(struct setup *x, const struct piece *p, const struct fil
 	return false;
 }
 
-/* Another client that is installed loses the piece, too. */
+/* Notes each other installed client that used the removed piece, too. */
 static void warn_sharers(struct setup *x, const struct piece *p, const struct file_change *f)
 {
 	struct arena *a = x->s->arena;
@@ -230,7 +230,8 @@ static bool plan_piece(struct setup *x, const struct setup_client *c, const stru
 	return r != TEXT_UNFIT || setup_unfit(x, p, f);
 }
 
-/* The name that the server and the hooks of the client share: of --agent, else the one that its files have. */
+/* The agent name that the client's server and hooks share: that of --agent, else the one in the
+ * client's files. */
 static bool find_agent(struct setup *x, const struct setup_client *c, struct str *agent)
 {
 	*agent = x->agent;
@@ -245,7 +246,7 @@ static bool find_agent(struct setup *x, const struct setup_client *c, struct str
 	return true;
 }
 
-/* A new name is for the hooks that exist, too. */
+/* Hooks need --hooks, except that a new agent name also goes into existing hooks. */
 static bool setup_wanted(struct setup *x, const struct setup_client *c, const struct piece *p,
 			 bool *fault)
 {
@@ -280,7 +281,8 @@ static bool plan_client(struct setup *x, const struct setup_client *c)
 	return true;
 }
 
-/* Does the file hold exactly the text that setup writes into a new file? Then the file is removed. */
+/* Does the file contain exactly the text that setup writes into a new file? Then --remove deletes
+ * it. */
 static bool all_ours(struct setup *x, const struct file_change *f, bool hooks)
 {
 	struct file_change made = { .name = f->name };
@@ -362,7 +364,7 @@ static void setup_fill(struct setup *x, struct reply *out, bool written)
 				   : "the configuration is complete";
 }
 
-/* The entries that the user adds to the files of other clients. */
+/* The entries that the user has to add to other clients' files. */
 static json_t *entries_json(const struct setup *x)
 {
 	struct arena *a = x->s->arena;
@@ -419,7 +421,7 @@ static enum result show_and_write(struct setup *x, struct reply *out)
 	return setup_succeed(x, false, out);
 }
 
-/* Why this combination of arguments is not a call; NULL: it is one. */
+/* The fault in this combination of arguments; NULL: there is none. */
 static const char *bad_call(const struct setup_args *a)
 {
 	if (a->from.n && (a->client.n || a->all || a->list || a->hooks || a->remove || a->user))
@@ -540,7 +542,7 @@ static void show_place(struct view *v, const json_t *e)
 	view_text(v, PLAIN, "\n");
 }
 
-/* Clients with the same entry are together in the table. */
+/* The table has clients with the same entry next to each other, so the entry is shown once. */
 static void show_entries(struct view *v, const json_t *entries)
 {
 	size_t i;

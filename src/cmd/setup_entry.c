@@ -25,7 +25,7 @@ json_t *setup_entry_args(struct str agent)
 static const char plain[] =
 	"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@+:,./-";
 
-/* Adds one word of the shell. */
+/* Adds the text as one shell word, quoted if necessary. */
 static void put_word(struct buf *b, struct str s)
 {
 	size_t safe = 0;
@@ -45,7 +45,8 @@ static void put_word(struct buf *b, struct str s)
 	buf_addc(b, '\'');
 }
 
-/* The value of a word that put_word() made; of any other word, anything. */
+/* The value of a word that put_word() made. The result for any other word is undefined;
+ * setup_entry_is() rejects it. */
 static struct str word_value(struct str s, struct arena *a)
 {
 	struct buf b = BUF_MAX(4096);
@@ -144,7 +145,8 @@ json_t *setup_entry_make(const struct setup_entry *e, struct setup_as as, struct
 	return local_entry(e, as.agent);
 }
 
-/* The word where a value of this shape has its agent; anything if it has another shape. */
+/* The agent's name in a value of this shape. The result for a value of another shape is undefined;
+ * setup_entry_is() rejects it. */
 static struct str agent_in(const struct setup_entry *e, const json_t *v, struct arena *a)
 {
 	const json_t *hook = json_array_get(json_object_get(v, "hooks"), 0);
@@ -192,6 +194,13 @@ bool setup_entry_is(const struct setup_entry *e, const json_t *v, struct setup_a
 		*as = (struct setup_as){ .agent = arena_str(a, agent_in(e, v, a)) };
 	return setup_entry_equals(e, *as, v, a);
 }
+
+/* --- setup client ----------------------------------------------------------------------------- */
+
+/*
+ * The tables of clients. A variable such as CODEX_HOME can move a client's files, so each path for
+ * --user must go through setup_client_home() and setup_client_file().
+ */
 
 const struct setup_client setup_clients[] = {
 	{ "claude", "Claude Code", "claude", ".claude", "CLAUDE_CONFIG_DIR", ".claude/" },
@@ -243,7 +252,7 @@ const struct setup_client *setup_client_find(struct str name)
 
 /* --- its home folder ----------------------------------------------------------------------------- */
 
-/* NULL: the folder is in its default place. */
+/* The folder that the client's variable names; NULL: the default. */
 static const char *moved_to(const struct setup_client *c)
 {
 	const char *to = c->variable ? getenv(c->variable) : NULL;
@@ -271,7 +280,7 @@ const char *setup_client_file(const struct setup_client *c, const char *user_fil
 
 /* --- is it installed? ---------------------------------------------------------------------------- */
 
-/* A relative folder in PATH does not count: it depends on the current folder. */
+/* Skips relative folders in PATH, which depend on the current folder. */
 static const char *find_program(struct str name, struct arena *a)
 {
 	struct str path = str_c(getenv("PATH"));
@@ -340,9 +349,17 @@ struct str other_client_entry(const struct other_client *c, struct str agent, st
 	return out;
 }
 
+/* --- setup url -------------------------------------------------------------------------------- */
+
+/*
+ * Checks the URL of a server before it goes into a client's settings: it must not contain a token,
+ * or anything that a client expands as a variable.
+ */
+
 #define URL_MAX 1024
 
-/* Clients replace $NAME, ${NAME} and {env:NAME} in their settings: a URL with one of them could send out any variable. */
+/* Clients expand $NAME, ${NAME} and {env:NAME} in their settings, so a URL that contains one could
+ * send out any variable. */
 static const char allowed[] =
 	"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~:/?[]@!&'()*+,;=%";
 
@@ -353,7 +370,7 @@ static const char *bad_text(struct str url)
 			return "the URL has a character that does not belong into one";
 	if (url.n > URL_MAX)
 		return "the URL is too long";
-	/* files of a project are shared, and command lines can be seen by other users */
+	/* a project's files are shared, and other users can see command lines */
 	if (memmem(str_p(url), url.n, "pawl_", 5) || memmem(str_p(url), url.n, "token=", 6))
 		return "the URL seems to have a token in it; the client takes the token from the "
 		       "variable " SETUP_TOKEN;

@@ -10,7 +10,8 @@ static const struct piece *server_of(const struct setup_client *c)
 	return p;
 }
 
-/* "yes", "no", "other": an entry that setup did not write, or "unreadable". NULL: the client has no such file. */
+/* "yes", "no", "other" (an entry that setup did not write) or "unreadable". NULL: the client has no
+ * file there. */
 static const char *setup_list_state(const struct setup_client *c, bool user, struct session *s)
 {
 	const struct piece *p = server_of(c);
@@ -75,7 +76,7 @@ void setup_list_show(const json_t *clients, struct view *v)
 		row[2] = view_cell(v, PLAIN, user.n ? user : STR("-"));
 		row[3] = found.n  ? view_cell(v, PLAIN, found)
 			 : user.n ? (struct cell){ DIM, STR("no") }
-				  : (struct cell){ DIM, STR("-") }; /* not a certain program */
+				  : (struct cell){ DIM, STR("-") }; /* several programs */
 	}
 	view_table(v, heads, 4, cells, n);
 }

@@ -35,7 +35,7 @@ static const struct section markdown = {
 			 "\n" WORK END_MD " -->\n",
 };
 
-/* Its text depends on the agent: toml_section(). */
+/* toml_section() makes its text, which depends on the agent. */
 static const struct section toml = {
 	.begin = "# pawl setup begin",
 	.end = "# pawl setup end",
@@ -55,10 +55,10 @@ static const char rule[] = "---\n"
 			   "---\n"
 			   "\n";
 
-/* The server, in the settings of a client: the key that has the servers, and the shape of an entry. */
+/* The entry of the MCP server: the key that has the servers, and the entry's shape. */
 #define MCP(name, project, user, servers, kind_of_entry) \
 	MCP_OR_URL(name, project, user, servers, kind_of_entry, HTTP_NONE)
-/* The same for a client whose entries for URLs are known. */
+/* MCP() for a client whose entries for URLs are known. */
 #define MCP_OR_URL(name, project, user, servers, kind_of_entry, kind_of_url)                  \
 	{                                                                                     \
 		.client = (name), .kind = PIECE_JSON, .file = (project), .user_file = (user), \
@@ -76,10 +76,11 @@ static const char rule[] = "---\n"
 	}
 #define ON(name, path, event, kind_of_entry, does) \
 	HOOK(name, path, event, .shape = (kind_of_entry), .text = (does))
-/* The same for a client that does not tell its hooks which client it is. */
+/* ON() for a client that does not tell its hooks which client it is. */
 #define ON_OF(name, path, event, kind_of_entry, does) \
 	HOOK(name, path, event, .shape = (kind_of_entry), .text = (does), .client = (name))
-/* A value without which the client does not accept or check the file; only in a file that setup makes. */
+/* A value that the client requires or needs to check the file. Only a file that setup makes gets
+ * it. */
 #define HEAD(name, project, user, top, json, with_hooks)                                      \
 	{                                                                                     \
 		.client = (name), .kind = PIECE_JSON, .file = (project), .user_file = (user), \
@@ -204,7 +205,7 @@ static struct section toml_section(struct setup_as as, struct arena *a)
 	return s;
 }
 
-/* A URL that setup would not have written counts as none. */
+/* A URL that setup would not write counts as none. */
 static struct str toml_url(struct str quoted, struct arena *a)
 {
 	json_t *v = json_loadb(str_p(quoted), quoted.n, JSON_DECODE_ANY, NULL);
@@ -241,7 +242,7 @@ static struct setup_as toml_as(struct str text, struct arena *a)
 	return as;
 }
 
-/* The values that the caller gave; in their absence, those of the entry. */
+/* The values that the caller gave, or those of the entry. */
 static struct setup_as setup_piece_merge(struct setup_as given, struct setup_as there)
 {
 	return (struct setup_as){ .agent = given.agent.n ? given.agent : there.agent,
@@ -250,7 +251,7 @@ static struct setup_as setup_piece_merge(struct setup_as given, struct setup_as 
 
 /* --- applying and removing --------------------------------------------------------------------------- */
 
-/* The key on a line of TOML, "[ a . "b" ]" or "a.b = 1", as a.b, with the name of its table in front. */
+/* The key on a line of TOML, "[ a . "b" ]" or "a.b = 1", as a.b, after the name of its table. */
 static struct str toml_name(struct str line, struct str table, struct arena *a)
 {
 	struct buf b = BUF_MAX(4096);
@@ -266,8 +267,8 @@ static struct str toml_name(struct str line, struct str table, struct arena *a)
 	return out;
 }
 
-/* Finds our server elsewhere in the TOML file: a table may exist only once, and an inline table cannot be
- * extended. */
+/* Is our server elsewhere in the TOML file? A table may exist only once, and an inline table cannot
+ * be extended. */
 static enum text_change toml_fits(struct str text, struct arena *a)
 {
 	struct str table = STR("");
@@ -300,7 +301,8 @@ static enum text_change add_section(const struct piece *p, const struct file_cha
 	return r == TEXT_CHANGED ? section_add(f->after, f->stays, &s, out, a) : r;
 }
 
-/* A file of our own is a head and the section. The user may have changed the text outside the marks. */
+/* Our own file consists of a head and the section. The user may have changed the text outside of
+ * the marks. */
 static enum text_change add_file(const struct piece *p, const struct file_change *f,
 				 struct str *out, struct arena *a)
 {
@@ -331,7 +333,8 @@ static enum text_change remove_file(const struct piece *p, const struct file_cha
 	}
 }
 
-/* The entry of the piece in the text, for anybody; the caller gets a reference. NULL: there is none. */
+/* The piece's entry in the text, for any agent; the caller gets a reference. NULL: there is
+ * none. */
 static json_t *find_entry(const struct piece *p, struct str text, struct setup_as *as,
 			  struct arena *a)
 {
@@ -350,7 +353,7 @@ static json_t *find_entry(const struct piece *p, struct str text, struct setup_a
 	return found;
 }
 
-/* Without an agent, an entry that names one stays. */
+/* If the caller names no agent, an entry keeps the one that it names. */
 static enum text_change add_entry(const struct piece *p, const struct file_change *f,
 				  struct setup_as as, struct str *out, struct arena *a)
 {
@@ -371,7 +374,7 @@ static enum text_change add_entry(const struct piece *p, const struct file_chang
 	return r;
 }
 
-/* If the file has no entry of ours, the result says whether the place has another one. */
+/* If the file has no entry of setup, the result tells whether the place holds another one. */
 static enum text_change remove_entry(const struct piece *p, struct str text, struct str *out,
 				     struct arena *a)
 {

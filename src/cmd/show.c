@@ -63,7 +63,7 @@ static json_t *attempt_json(const struct task_attempt *t, struct arena *a)
 	return o;
 }
 
-/* Lists without members are left out: most tasks have none of them. */
+/* Leaves out empty lists, because most tasks have none of these. */
 static void add_related(json_t *o, const struct related *r, struct arena *a)
 {
 	static const char *const names[] = { [LINK_SUB] = "subtasks",
@@ -85,7 +85,7 @@ static void add_related(json_t *o, const struct related *r, struct arena *a)
 	json_decref(attempts);
 }
 
-/* The caller gets the comments without a second call. */
+/* The comments come with the task, so the caller needs no second call. */
 static enum result show_ask(struct session *s, struct args *a, struct reply *out)
 {
 	(void)out;

@@ -52,7 +52,7 @@ static int by_number(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Sorts the durations. */
+/* Sorts the durations in place. */
 static json_t *spread_json(int64_t *v, size_t n)
 {
 	json_t *o = json_object();
@@ -72,7 +72,7 @@ static bool is_done(const struct event *e)
 	return str_is(e->name, "done") || str_is(e->name, "approved");
 }
 
-/* From the first claim to the end; only tasks that were claimed have one. */
+/* The time from the first claim to the end, for tasks that were claimed. */
 static json_t *cycle_json(const struct answer *log, struct arena *a)
 {
 	int64_t *times = arena_array(a, int64_t, log->n_events);
@@ -88,7 +88,7 @@ static json_t *cycle_json(const struct answer *log, struct arena *a)
 	return spread_json(times, n);
 }
 
-/* One object for each day, or for each seven days of a long period. */
+/* One object for each day; for each seven days if the period is long. */
 static json_t *days_json(const struct answer *log, int64_t since, int64_t now, struct arena *a)
 {
 	int step = now - since > ROWS_MAX * DAY_MS ? 7 : 1;
@@ -139,13 +139,14 @@ static json_t *open_json(const struct answer *open, struct arena *a)
 	return o;
 }
 
-/* Keeps only the ends, and of these only the work of this agent; empty: of all. */
+/* Keeps only the events that end work, and of these only those of this agent (empty: of all
+ * agents). */
 static void keep_by(struct answer *log, struct str by)
 {
 	struct event *kept = log->events;
 	size_t n = 0;
 
-	/* from the newest on, because period_worker() looks at older events */
+	/* begin with the newest, because period_worker() needs the older events */
 	for (size_t i = log->n_events; i--;) {
 		const struct event *e = &kept[i];
 

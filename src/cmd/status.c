@@ -75,7 +75,8 @@ static void status_tell(struct session *s, const struct args *a, struct reply *o
 {
 	if (out->ans.code == SUCCESS && a->rq.op == OP_OVERVIEW)
 		overview_tell(s, out);
-	/* Blocked needs two texts: the hint names both, so that the user does not learn of them one by one. */
+	/* Blocked needs two texts. The hint names both, so that the user does not find out one by
+	 * one. */
 	if (out->ans.code == USAGE && a->rq.status == BLOCKED)
 		out->ans.hint = arena_printf(
 			s->arena,

@@ -101,7 +101,8 @@ static void torture_cmd_settle(const struct torture_args *t, const char *name, i
 		*value = otherwise;
 }
 
-/* A server has a clock of its own, and between it and its callers a proxy can lose answers. */
+/* Through a server, torture neither changes clocks nor loses answers: a server has its own clock
+ * and its own answers. */
 static void settle_all(struct torture_args *t, bool served)
 {
 	bool mix = !t->only.n || str_is(t->only, "mix");
@@ -536,6 +537,12 @@ static void torture_cmd_show(const struct reply *r, struct view *v)
 	}
 	show_faults(v, o);
 }
+
+/* --- proof ------------------------------------------------------------------------------------ */
+
+/*
+ * Loads pawl-proof.so, which has the tests of a store. A missing module is a refusal with a hint.
+ */
 
 const struct proof_ops *proof_load(struct answer *ans, struct arena *a)
 {

@@ -96,8 +96,8 @@ static enum result trust_cmd_verdict(const struct trust *t, const char *state, s
 	return SUCCESS;
 }
 
-/* A set-up script trusts the content that its author has read. The hash says nothing about links, so a store behind one
- * needs a person. */
+/* A set-up script trusts content that its author has read. The hash says nothing about links, so a
+ * store behind a link needs a person. */
 static enum result trust_cmd_compare(struct session *s, const struct trust *t, struct str hash,
 				     struct answer *ans)
 {
@@ -203,7 +203,7 @@ static enum result trust_cmd_list(struct session *s, struct reply *out)
 
 /* --- revoking ------------------------------------------------------------------------------ */
 
-/* FOLDER, FOLDER/.pawl or FOLDER/.pawl/config; the path need not exist any more. */
+/* path: FOLDER, FOLDER/.pawl or FOLDER/.pawl/config. It need not exist any more. */
 static const char *config_at(struct session *s, struct str path)
 {
 	const char *here = fs_real(s->arena, s->client.conn.config.opt.dir), *real;

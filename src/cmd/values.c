@@ -46,7 +46,7 @@ struct collecting {
 	struct arena *arena;
 };
 
-/* A shell reads one value from each line, so a value with a newline would become two. */
+/* A shell reads one value per line, so a value with a newline would become two. */
 static bool on_one_line(struct str value, struct arena *a)
 {
 	return str_eq(text_line(a, value), value);
@@ -143,5 +143,5 @@ static void values_show(const struct reply *r, struct view *v)
 		view_text(v, PLAIN, "%s%.*s\n", meaning.n ? "\t" : "", STRF(meaning));
 	}
 	if (json_is_true(json_object_get(r->more, "folders")))
-		view_text(v, PLAIN, "\tfolders\n"); /* no value: the shell offers its own */
+		view_text(v, PLAIN, "\tfolders\n"); /* the shell offers its own folders */
 }

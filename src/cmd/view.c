@@ -82,7 +82,7 @@ struct cell view_cell(struct view *v, enum paint p, struct str text)
 	return (struct cell){ p, text_line(v->arena, text) };
 }
 
-/* The last column is never narrower than this, however narrow the terminal is. */
+/* The last column's minimum width, however narrow the terminal is. */
 #define LAST_MIN 12
 
 static void put_row(struct view *v, const struct cell *cells, const size_t *widths, size_t columns,
@@ -115,7 +115,8 @@ static size_t width_of(const size_t *widths, size_t columns)
 	return sum;
 }
 
-/* One long name must not take the room of all other columns: the widest ones shrink, the last of them first. */
+/* Narrows the widest columns, the last of them first, so that one long name does not take the room
+ * of all others. */
 static void view_fit(size_t *widths, size_t columns, size_t terminal)
 {
 	size_t need = width_of(widths, columns);
@@ -132,7 +133,7 @@ static void view_fit(size_t *widths, size_t columns, size_t terminal)
 	}
 }
 
-/* heads: NULL: there are none */
+/* heads: may be NULL. */
 static size_t *column_widths(struct view *v, const char *const *heads, size_t columns,
 			     const struct cell *cells, size_t rows)
 {
@@ -149,7 +150,7 @@ static size_t *column_widths(struct view *v, const char *const *heads, size_t co
 	return widths;
 }
 
-/* A line below the row, from its second column on. */
+/* Adds a line below the row, starting at its second column. */
 static void put_note(struct view *v, const struct cell *note, size_t indent)
 {
 	if (!note->text.n)
@@ -241,7 +242,7 @@ void view_status(struct view *v, int64_t status, const char *none)
 
 struct str view_left(struct view *v, int64_t ms)
 {
-	/* Beyond minutes, tenths of a second do not matter. */
+	/* Tenths of a second do not matter beyond a second. */
 	return duration_text(v->arena, ms >= 1000 ? (ms + 500) / 1000 * 1000 : ms > 0 ? ms : 0);
 }
 
@@ -296,6 +297,13 @@ struct str view_strs(struct view *v, struct strs list)
 	return out;
 }
 
+/* --- view open -------------------------------------------------------------------------------- */
+
+/*
+ * The table of `list` and `find`, grouped by status or as one list. A column appears only if it
+ * says something and leaves room for the title.
+ */
+
 #define DAY INT64_C(86400000)
 #define TITLE_ROOM 22 /* columns that are left to the title before a column is added */
 
@@ -303,10 +311,10 @@ enum column { ID, STATUS, CLASS, PRIORITY, HOLDER, DUE, LABELS, WAITS, TITLE, CO
 
 static const char *const names[COLUMNS] = { "ID",  "STATUS", "CLASS",     "PRI",  "HOLDER",
 					    "DUE", "LABELS", "WAITS FOR", "TITLE" };
-/* The columns that are there only if they have something to say and there is room, the most useful first. */
+/* Columns that are shown only if they are not empty and there is room, the most useful first. */
 static const enum column optional[] = { DUE, CLASS, WAITS, LABELS };
 
-/* A bare date is the whole day. */
+/* A date without a time is over at the end of the day. */
 bool view_overdue(const struct task *t, int64_t now)
 {
 	int64_t end = t->due % DAY ? t->due : t->due + DAY;
@@ -418,7 +426,7 @@ static void choose_columns(const struct view *v, const struct answer *ans, const
 	}
 }
 
-/* Keeps the chosen columns, in place. Returns how many these are. */
+/* Keeps only the chosen columns, in place. Returns their number. */
 static size_t pack_columns(struct cell *cells, size_t rows, const bool *chosen, const char **heads)
 {
 	size_t n = 0, to = 0;
@@ -440,7 +448,7 @@ static bool same_group(const struct answer *ans, size_t a, size_t b)
 	       ans->standing[a].waits == ans->standing[b].waits;
 }
 
-/* How many there are of the group of this task. */
+/* The number of tasks in this task's group. */
 static struct str group_size(struct view *v, const struct answer *ans, size_t i)
 {
 	int64_t status = ans->tasks[i].status, n = ans->counts[status];
@@ -470,7 +478,7 @@ static struct cell *group_headings(struct view *v, const struct answer *ans)
 	return out;
 }
 
-/* --- what is not shown ------------------------------------------------------------------------------- */
+/* --- tasks that are left out ------------------------------------------------------------------------- */
 
 static void put_hidden(struct view *v, const struct answer *ans, const struct list_shown *own)
 {

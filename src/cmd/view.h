@@ -15,8 +15,8 @@ struct view {
 	struct buf *out;
 	struct arena *arena;
 	bool color;
-	bool quiet;                            /* print only ids for scripts, one per line */
-	size_t width;                          /* of the terminal; 0: there is none, do not cut */
+	bool quiet;   /* print only ids for scripts, one per line */
+	size_t width; /* of the terminal; 0: there is none, so do not cut */
 	const char *(*status)(int64_t status); /* the spelling of statuses; NULL: status_name() */
 };
 
@@ -27,7 +27,7 @@ void view_text(struct view *v, enum paint p, const char *fmt, ...)
 void view_count(struct view *v, enum paint p, int64_t n, const char *what);
 /* Text of a task on one line, with control characters escaped. */
 void view_data(struct view *v, enum paint p, struct str text);
-/* The same with its lines kept, each indented by `indent`. Ends with a newline. */
+/* Like view_data(), but keeps the lines, each indented by `indent`. Ends with a newline. */
 void view_lines(struct view *v, struct str text, size_t indent);
 
 struct cell {
@@ -35,11 +35,13 @@ struct cell {
 	struct str text; /* escaped already, see view_cell() */
 };
 struct cell view_cell(struct view *v, enum paint p, struct str text);
-/* Columns are as wide as they need. On a terminal the widest ones are cut until a row fits. cells: row by row. */
+/* Each column is as wide as its longest cell. On a terminal the widest ones are cut until a row
+ * fits. cells: row by row. */
 #define VIEW_SHRUNK 16 /* columns do not shrink further */
 void view_table(struct view *v, const char *const *heads, size_t columns, const struct cell *cells,
 		size_t rows);
-/* The same, but if a row does not fit, the last column moves to lines of its own below the rows. Changes the cells. */
+/* Like view_table(), but if a row does not fit, the last column moves to lines of its own below the
+ * rows. Changes the cells. */
 void view_noted(struct view *v, const char *const *heads, size_t columns, struct cell *cells,
 		size_t rows);
 /* view_table() with a heading before each row whose heading is not empty. */
@@ -63,7 +65,7 @@ struct str view_strs(struct view *v, struct strs list); /* "a, b" */
 /* A number in an object; 0 if it is missing. */
 int64_t view_int(const json_t *o, const char *key);
 
-/* The facts for the lines of a list around its tasks. */
+/* The facts for the lines around a list. */
 struct list_shown {
 	bool open;          /* ended tasks are left out */
 	bool filtered;      /* a filter was given */
@@ -79,7 +81,8 @@ struct graph_shown {
 	struct str command; /* the call, without its limit */
 };
 
-/* Which tasks of an answer belong together: task i has subs and depends on others, by their places in tasks[]. */
+/* The relations between an answer's tasks: task i has subs and depends on others, by their places
+ * in tasks[]. */
 struct graph_node {
 	size_t *subs, *depends;
 	size_t n_subs, n_depends;
@@ -90,11 +93,12 @@ struct graph_node *view_graph(struct arena *a, const struct answer *ans);
 /* The sub-tasks and dependencies of a shown task, and its attempts. */
 void view_links(struct view *v, const struct related *r);
 void view_attempts(struct view *v, const struct related *r, const struct task *t);
-/* The numbers of an overview, the same wherever they are shown: tasks of a status without archived ones, Ready ones
- * that are eligible, tasks that wait for a person. */
+/* The numbers of an overview, the same wherever they are shown. view_count_of(): tasks of a status,
+ * without archived ones, and for Ready without those that wait. view_for_people(): tasks that wait
+ * for a person. */
 int64_t view_count_of(const struct answer *ans, int64_t status);
 int64_t view_for_people(const struct answer *ans);
-/* Is its due date over? */
+/* Is the task's due date over? */
 bool view_overdue(const struct task *t, int64_t now);
 
 /* The usual renderings of answers. */
@@ -103,17 +107,18 @@ void show_details(const struct reply *r, struct view *v); /* everything about on
 void show_tasks(const struct reply *r, struct view *v);   /* a table; r->own: struct list_shown */
 void show_grant(const struct reply *r, struct view *v);   /* the brief for a new holder */
 void show_next(const struct reply *r, struct view *v);    /* the next task, or that there is none */
-void show_granted_next(const struct reply *r, struct view *v); /* the same for the next task */
+void show_granted_next(const struct reply *r, struct view *v); /* for --claim-next */
 void show_events(const struct reply *r, struct view *v);
 void show_event(const struct event *e, struct view *v);
 void show_overview(const struct reply *r, struct view *v);
 void show_tree(const struct reply *r, struct view *v);  /* r->own: struct graph_shown */
-void show_graph(const struct reply *r, struct view *v); /* the same */
+void show_graph(const struct reply *r, struct view *v); /* r->own: struct graph_shown */
 /* Shows the agent that paused the queue, the time and the reason. */
 void show_paused(const struct notice *p, struct view *v);
 void show_locks(const struct reply *r, struct view *v);
 void show_candidates(const struct reply *r, struct view *v);
-/* The id of each task in an answer, with the verb for its change. */
+/* The id of each task in an answer, with a verb for the change. none: the text if there are no
+ * tasks. */
 void show_each(const struct reply *r, struct view *v, const char *did, const char *none);
 /* "t1 updated" */
 void show_did(const struct reply *r, struct view *v, const char *what);

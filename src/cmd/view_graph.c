@@ -72,7 +72,7 @@ struct tree {
 	struct view *v;
 	const struct answer *ans;
 	const struct graph_node *nodes;
-	bool *shown, *ahead; /* ahead: it comes at another place, below its parent */
+	bool *shown, *ahead; /* ahead: the task comes later, below its parent */
 	size_t depth;
 };
 
@@ -87,7 +87,7 @@ static struct str view_graph_standing(struct view *v, const struct task *t, int6
 		    : str_c(status_name(t->status));
 }
 
-/* The title gives way: the rest of a line is what the tree is about. */
+/* Cuts the title first, because the rest of the line shows the relations. */
 static void put_line(struct tree *x, size_t i, struct str before, enum edge edge, const char *note)
 {
 	const struct task *t = &x->ans->tasks[i];
@@ -123,7 +123,7 @@ static void put_children(struct tree *x, size_t i, struct str lead)
 	}
 }
 
-/* A task with a parent has its place there; a dependency on it only refers to it. */
+/* A task with a parent is expanded below that parent; a dependency on it only refers to it. */
 static void put_node(struct tree *x, size_t i, struct str lead, const char *branch,
 		     const char *below, enum edge edge)
 {
@@ -146,7 +146,7 @@ static void put_node(struct tree *x, size_t i, struct str lead, const char *bran
 	}
 }
 
-/* Tasks below a root through their parents: each will come there. */
+/* Marks the tasks that will come below this one as sub-tasks. */
 static void read_ahead(struct tree *x, size_t i, size_t depth)
 {
 	const struct graph_node *n = &x->nodes[i];
@@ -164,7 +164,8 @@ static bool is_root(const struct tree *x, size_t i)
 	return !x->nodes[i].has_parent && !x->nodes[i].is_dependency;
 }
 
-/* Where everything waits in a circle, which only a damaged store has, nothing is a root: then the first is. */
+/* In a cycle, which only a damaged store has, no task is a root. The last loop shows such tasks,
+ * beginning with the first. */
 static void put_all(struct tree *x)
 {
 	for (size_t i = 0; i < x->ans->n_tasks; i++)
@@ -224,7 +225,8 @@ static void add_dot(struct buf *b, struct str text)
 	buf_addc(b, '"');
 }
 
-/* A label of Mermaid may hold Markdown, HTML and entities: all that could begin one of them becomes an entity. */
+/* A Mermaid label may contain Markdown, HTML and entities, so each character that could begin one
+ * of them becomes an entity. */
 static void add_mermaid(struct buf *b, struct str text)
 {
 	buf_addc(b, '"');

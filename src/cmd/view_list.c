@@ -160,6 +160,10 @@ void show_each(const struct reply *r, struct view *v, const char *did, const cha
 		view_text(v, DIM, "%s\n", none);
 }
 
+/* --- view related ----------------------------------------------------------------------------- */
+
+/* The part of `show` about related tasks and attempts. */
+
 static void put_links(struct view *v, const struct related *r, enum link_kind kind,
 		      const char *name)
 {

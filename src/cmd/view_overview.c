@@ -26,7 +26,8 @@ int64_t view_for_people(const struct answer *ans)
 	return n;
 }
 
-/* A line that breaks only between its parts. at: the columns used; 0: nothing is on the line. */
+/* Adds a part to a line that breaks only between its parts. at: the columns used; 0: the line is
+ * empty. */
 static void put_part(struct view *v, size_t *at, const char *between, enum paint p, struct str text)
 {
 	size_t width = text_width(text), gap = *at ? text_width(str_c(between)) : 0;
@@ -57,7 +58,7 @@ static int64_t count_archived(const struct answer *ans)
 	return n;
 }
 
-/* Ready tasks that wait are not counted as Ready: nobody can take them. */
+/* Ready tasks that wait are not counted as Ready, because nobody can claim them. */
 static void put_counts(struct view *v, const struct answer *ans)
 {
 	int64_t archived = count_archived(ans);
@@ -140,7 +141,7 @@ static void free_row(struct view *v, const json_t *agent, struct cell *c)
 	c[HOST] = view_cell(v, PLAIN, json_get(agent, "host"));
 }
 
-/* The room that the column needs at least: wider ones can shrink. */
+/* The room that the column needs at least, as wide columns can shrink. */
 static size_t column_width(const struct cell *cells, size_t rows, enum column col)
 {
 	size_t width = strlen(names[col]);
@@ -153,7 +154,8 @@ static size_t column_width(const struct cell *cells, size_t rows, enum column co
 	return (width < VIEW_SHRUNK ? width : VIEW_SHRUNK) + 2;
 }
 
-/* This host and worktree say nothing new, nor do those that are part of the name, nor the status of a task in work. */
+/* Does the cell say anything new? The operator's own host and worktree do not, nor do those in the
+ * agent's name, nor the status of a task in work. */
 static bool says_more(const struct cell *c, enum column col, const struct overview *here)
 {
 	struct str own = col == HOST ? here->host : overview_worktree(here->folder);
@@ -165,7 +167,7 @@ static bool says_more(const struct cell *c, enum column col, const struct overvi
 	       !str_is(c[STATE].text, "blocked");
 }
 
-/* HOST, WORKTREE and STATUS are there only if they say something and leave room for the title. */
+/* HOST, WORKTREE and STATUS are shown only if they say something and leave room for the title. */
 static size_t choose_columns(const struct view *v, const struct cell *cells, size_t rows,
 			     const struct overview *here, bool *chosen)
 {
@@ -250,7 +252,7 @@ static void put_orphans(struct view *v, const struct answer *ans)
 
 #define PEOPLE_COLUMNS 5
 
-/* A long reason leaves room for the action, which is the person's part. */
+/* A long reason leaves room for the action, because the action is the person's part. */
 static struct str reason_of(struct view *v, const json_t *o)
 {
 	struct str text = text_line(v->arena, json_get(o, "text")),
@@ -264,7 +266,7 @@ static struct str reason_of(struct view *v, const json_t *o)
 	return arena_printf(v->arena, "%.*s → %.*s", STRF(text), STRF(action));
 }
 
-/* The commands for the first task of each status: the others take the same. */
+/* Shows the commands for the first task of each status; the others of that status take the same. */
 static void put_actions_on(struct view *v, const json_t *people)
 {
 	struct str before = STR("");
@@ -337,7 +339,7 @@ static void put_waiting(struct view *v, const struct answer *ans, const json_t *
 
 /* --- all of it --------------------------------------------------------------------------------------- */
 
-/* If the hour had too many events, `since` is later. */
+/* `since` is less than an hour ago if the hour had too many events. */
 static void put_hour(struct view *v, const json_t *hour, int64_t now)
 {
 	long long failed = view_int(hour, "failed"), lost = view_int(hour, "abandoned");

@@ -7,7 +7,7 @@
 #include "core/lease.h"
 #include "core/typed.h"
 
-/* "  (as before)": the answer to a repeated call. */
+/* Marks the answer to a repeated call. */
 static void note_repeat(const struct reply *r, struct view *v)
 {
 	if (r->ans.repeated)
@@ -191,7 +191,7 @@ static void put_comments(struct view *v, const struct event *list, size_t n)
 	}
 }
 
-/* The value is stored as written; it is shown with its keys sorted. */
+/* The value is stored as written, but shown with sorted keys. */
 static void put_extra(struct view *v, struct str extra)
 {
 	json_t *o = extra.n ? json_loadb(extra.p, extra.n, 0, NULL) : NULL;
@@ -211,7 +211,8 @@ static void put_due(struct view *v, const struct task *t, int64_t now)
 	view_text(v, RED, view_overdue(t, now) ? "  late\n" : "\n");
 }
 
-/* Does the reason say why the task is where it is? Later it only tells how an earlier attempt ended. */
+/* Does the reason explain the present status? Otherwise it only tells how an earlier attempt
+ * ended. */
 static bool view_task_stands(const struct task *t)
 {
 	return t->status == BLOCKED || t->status == NEEDS_HELP || t->status == FAILED ||
@@ -262,10 +263,10 @@ struct granted {
 	const struct event *comments;
 	size_t n_comments;
 	int64_t now;
-	const struct notice *back; /* why the task came back; NULL: unknown */
+	const struct notice *back; /* reason for the task's return; NULL: unknown */
 };
 
-/* The history that earlier holders left: why the task came back, and its comments. */
+/* The history that earlier holders left: the reason for the return, and the comments. */
 static void put_return(struct view *v, const struct granted *g)
 {
 	long long earlier = g->task->attempts - 1, abandoned = g->task->abandoned;
@@ -302,7 +303,7 @@ static void put_grant(struct view *v, const struct granted *g)
 	view_task_block(v, "acceptance", g->task->acceptance);
 }
 
-/* People paste this command: "ID" replaces an invalid id, which a damaged store may have. */
+/* People paste this command, so "ID" replaces an invalid id, which a damaged store may have. */
 static const char *command_id(const struct task *t, struct arena *a)
 {
 	return id_fault(t->id) && !typed_of(t->id) ? "ID" : arena_cstr(a, t->id);

@@ -18,8 +18,8 @@ static void pause_ms(int64_t ms)
 	nanosleep(&t, NULL);
 }
 
-/* A queue behind a server waits there. If the call came back at once, the server lets no more calls wait: then wait
- * here. */
+/* If the queue is behind a server, the next call waits there. If the last call came back at once,
+ * the server lets no more calls wait, so the wait happens here. */
 static void wait_for_change(struct session *s, const struct attempts *t, bool *parked)
 {
 	int64_t began = os_boot_ms(), left = t->end - began, took;
@@ -33,7 +33,7 @@ static void wait_for_change(struct session *s, const struct attempts *t, bool *p
 		pause_ms(left - took < PAUSE - took ? left - took : PAUSE - took);
 }
 
-/* Each attempt has an arena of its own, so that a long wait does not use more memory. */
+/* Each attempt uses an arena of its own, so that a long wait does not use more memory. */
 void wait_for_task(struct session *s, const struct request *rq, struct attempts *t,
 		   struct answer *ans)
 {

@@ -26,7 +26,7 @@ const struct command cmd_whoami = {
 	.show = whoami_show,
 };
 
-/* Which tokens the caller could use here. */
+/* The tasks whose saved tokens the caller can use here. */
 struct saved {
 	struct session *s;
 	json_t *tasks;
@@ -49,7 +49,7 @@ static void add_tokens(struct session *s, json_t *o)
 	struct client *c = &s->client;
 	struct answer ans = { 0 };
 
-	/* Files are told apart by the queue's id, which only the store knows. */
+	/* Only the store knows the queue's id, which tells the files apart. */
 	if (c->conn.config.uri.n && client_open(c, STORE_READ, &ans) == SUCCESS)
 		client_know_queue(c);
 	(void)keyring_each(&c->keyring, check_one, &x);
