@@ -26,7 +26,7 @@ const struct action act_unblock = { "unblock",
 				    { { "What has changed? (may be empty)", "reason", ARG_reason,
 					false } },
 				    0 };
-/* A comment overwrites nothing, so a heartbeat of the holder must not make it fail. */
+/* A comment does not overwrite anything, so the holder's heartbeat must not make it fail. */
 const struct action act_comment = {
 	"comment", "Comment on", OP_COMMENT, A_TASK, { { "Comment", NULL, ARG_text, true } }, 0
 };
@@ -54,7 +54,8 @@ const struct action act_pause = { "pause",
 				  0 };
 const struct action act_resume = { "resume", "Resume the queue", OP_RESUME, 0, { { 0 } }, 0 };
 
-/* The way that the queue offers for the action: its plain one, or the one with --force, which needs a reason. 0: none. */
+/* The form of the action that the queue offers: the plain one, or the one with --force, which needs
+ * a reason. 0: none. */
 static int action_of(const struct action *a, const struct allowed *w)
 {
 	int number = action_find(a->op, a->to);
@@ -159,6 +160,13 @@ struct str draft_command(const struct draft *p, struct arena *a)
 	buf_free(&b);
 	return out;
 }
+
+/* --- moves ------------------------------------------------------------------------------------ */
+
+/*
+ * The actions that change a status. The queue says which of them are possible now, and which status
+ * they lead to.
+ */
 
 #define CHANGES (A_TASK | A_VERSION)
 #define REASON(label, must)                                   \

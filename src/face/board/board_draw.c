@@ -71,7 +71,7 @@ static struct str column_title(const struct column *c, size_t number, struct are
 	return arena_printf(a, "%.*s %lld", STRF(name), (long long)c->count);
 }
 
-/* The name goes down, one character a line. */
+/* Writes the name vertically, one character on each line. */
 static void draw_strip(const struct ui *u, const struct span *s)
 {
 	const struct column *c = &u->board.col[s->column];
@@ -85,7 +85,7 @@ static void draw_strip(const struct ui *u, const struct span *s)
 	arena_free(&a);
 }
 
-/* Returns the number of lines. */
+/* Draws a card. Returns the number of its lines. */
 static int draw_card(const struct ui *u, const struct span *s, size_t i, int y, int bottom)
 {
 	const struct column *c = &u->board.col[s->column];
@@ -113,7 +113,7 @@ static int card_end(const struct ui *u, const struct span *s, size_t i, int y)
 	return y + (int)n;
 }
 
-/* The last line of a column says how many tasks are not on the screen. */
+/* Draws the cards of a column. Its last line says how many tasks are not on the screen. */
 static void draw_cards(struct ui *u, const struct span *s)
 {
 	struct column *c = &u->board.col[s->column];
@@ -182,6 +182,13 @@ void draw_all(struct ui *u, const struct reader *r, struct str place)
 	draw_dialog(u);
 	refresh();
 }
+
+/* --- dialog ----------------------------------------------------------------------------------- */
+
+/*
+ * The views and dialogs over the board: a task's details, help, the menu, text input and the
+ * confirmation. They show the model and change only the scroll position and the size of the view.
+ */
 
 #define BOX_MAX 76 /* columns of a dialog */
 
@@ -273,7 +280,7 @@ static void draw_menu(const struct ui *u)
 	screen_words(y + 1 + (int)u->n_menu, x, width - 4, "Enter chooses, Esc leaves");
 }
 
-/* The end of a long text stays in view, where the user types. */
+/* The end of a long text, so that the place where the user types stays visible. */
 static struct str board_dialog_tail(struct arena *a, const char *text, size_t width)
 {
 	struct str s = text_line(a, str_c(text));
@@ -338,6 +345,13 @@ void draw_dialog(struct ui *u)
 	else if (u->mode == UI_CONFIRM)
 		draw_confirm(u);
 }
+
+/* --- screen ----------------------------------------------------------------------------------- */
+
+/*
+ * Writes to the screen and reads keys, through ncurses. A text is never written outside of the
+ * screen or beyond its width.
+ */
 
 void screen_paint(enum paint p, bool strong)
 {
@@ -405,7 +419,8 @@ void screen_box(int height, int width, int *y, int *x)
 
 static struct mouse last;
 
-/* ncurses makes one event of a press and a release that it reads at once, and of two of them. false: a release. */
+/* Reads a mouse event. ncurses combines a press and a release that it reads at once, and a double
+ * click, into one event. false: a release. */
 static bool take_mouse(void)
 {
 	mmask_t single = BUTTON1_PRESSED | BUTTON1_CLICKED,

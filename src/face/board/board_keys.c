@@ -74,7 +74,7 @@ static enum effect begin_move(struct ui *u)
 
 static enum effect begin_edit(struct ui *u)
 {
-	/* an edit is possible where a comment is */
+	/* an edit is possible whenever a comment is */
 	const char *fault = draft_start(&u->draft, &act_comment, task_here(u));
 
 	if (!fault)
@@ -439,8 +439,15 @@ enum effect ui_key(struct ui *u, uint32_t key)
 	}
 }
 
-#define DOUBLE_MS 400 /* the most time between the two clicks of a double click */
-#define WHEEL 3       /* lines of one turn of the wheel, in a view that scrolls */
+/* --- mouse ------------------------------------------------------------------------------------ */
+
+/*
+ * The mouse, as keys: each click and each movement of the wheel does what a key does. It never
+ * confirms a change.
+ */
+
+#define DOUBLE_MS 400 /* the longest time between the two clicks of a double click */
+#define WHEEL 3       /* lines for one step of the wheel, in a view that scrolls */
 
 /* A click on a card puts the cursor on it; the second click opens it. */
 static enum effect click_card(struct ui *u, const struct hit *h, const struct mouse *m)

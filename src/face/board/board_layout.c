@@ -11,7 +11,7 @@ static int least_width(const struct board *b, size_t i)
 	return column_open(b, i) ? COLUMN_MIN : STRIP;
 }
 
-/* How many columns fit from `first` on; at least one. */
+/* The number of columns that fit from `first` on; at least one. */
 static size_t board_layout_fitting(const struct board *b, size_t first, int width)
 {
 	size_t n = 0;
@@ -24,7 +24,7 @@ static size_t board_layout_fitting(const struct board *b, size_t first, int widt
 	return n;
 }
 
-/* Shows as much as possible to the left of the cursor, and leaves no empty room on the right. */
+/* Scrolls so that the cursor's column is visible and no room on the right stays empty. */
 static void scroll_across(struct board *b, int width)
 {
 	if (b->first > b->cur)
@@ -76,7 +76,7 @@ static int card_height(const struct column *c, size_t i, int64_t now, int width)
 	return (int)n + 1; /* and a line between two cards */
 }
 
-/* Shows earlier cards as long as all later ones still fit: a larger screen has no empty room. */
+/* Shows earlier cards while all later ones still fit, so that a larger screen has no empty room. */
 static void fill_up(struct column *c, int64_t now, int width, int height)
 {
 	int used = 0;
@@ -131,7 +131,7 @@ void column_scroll(struct column *c, int64_t now, int width, int height)
 
 	if (c->top > c->at || c->top >= c->n)
 		c->top = c->at;
-	/* the highest card from which the one under the cursor still fits */
+	/* finds the first card from which the card under the cursor still fits */
 	for (;; top--) {
 		used += top < c->n ? card_height(c, top, now, width) : 0;
 		if (used > height || top == 0)
@@ -143,6 +143,13 @@ void column_scroll(struct column *c, int64_t now, int width, int height)
 		c->top = top;
 	fill_up(c, now, width, height);
 }
+
+/* --- card ------------------------------------------------------------------------------------- */
+
+/*
+ * One task as the lines of a card. Texts of tasks pass through text_line(), so they cannot control
+ * the terminal.
+ */
 
 struct card {
 	struct line *lines;
@@ -171,7 +178,7 @@ static struct str board_card_joined(struct card *c, struct strs list, const char
 	return out;
 }
 
-/* "t12  Expedite  p5": only values that differ from the default. */
+/* "t12 Expedite p5": shows only values that differ from the default. */
 static void add_head(struct card *c, const struct task *t)
 {
 	struct str id = text_line(c->arena, t->id), kind = STR(""), priority = STR("");
@@ -185,7 +192,7 @@ static void add_head(struct card *c, const struct task *t)
 		arena_printf(c->arena, "%.*s%.*s%.*s", STRF(id), STRF(kind), STRF(priority)));
 }
 
-/* Two lines at most: the detail view has all of it. */
+/* At most two lines: the detail view has the whole title. */
 static void add_title(struct card *c, const struct task *t)
 {
 	struct strs lines = wrap_lines(c->arena, text_line(c->arena, t->title), c->width);
@@ -217,7 +224,7 @@ static struct str left_text(struct arena *a, int64_t ms)
 	return duration_text(a, ms < 1000 ? 1000 : ms / 1000 * 1000);
 }
 
-/* The time left stays readable if the name of the holder is long. */
+/* Keeps the time left readable if the holder's name is long. */
 static void add_holder(struct card *c, const struct task *t, bool live, int64_t now)
 {
 	const struct lock *l = &t->lock;
@@ -272,6 +279,10 @@ size_t card_lines(const struct column *column, size_t i, int64_t now, int width,
 	board_card_add(&c, DIM, board_card_joined(&c, t->labels, "#"));
 	return c.n;
 }
+
+/* --- wrap ------------------------------------------------------------------------------------- */
+
+/* Breaks a text into lines by its display width, never inside a character. */
 
 /* The bytes at the start of `s` that fit into `width`; at least one character. */
 static size_t board_wrap_fits(struct str s, size_t width)

@@ -14,11 +14,11 @@
 #include "face/board/board_term.h"
 #include "store/store.h"
 
-#define TICK_MS 1000   /* the time left of each lease is shown anew */
+#define TICK_MS 1000   /* the time left of each lease is updated */
 #define AGAIN_MS 10000 /* a read without a wake-up: a date may have passed */
-#define POLL_MS 1000   /* the same if the store cannot wake us */
+#define POLL_MS 1000   /* time between two reads if the store cannot wake us */
 #define PAUSE_MS 100   /* the least time between two reads */
-#define SHARE 3        /* the pause after a read that took long, in times of the read */
+#define SHARE 3        /* the pause after a slow read, as a multiple of its duration */
 
 struct loop {
 	struct session *session;
@@ -51,7 +51,7 @@ static void board_edit(struct loop *l)
 	read_all(l);
 }
 
-/* false: leave. */
+/* Does what a key asked for. false: leave the board. */
 static bool board_obey(struct loop *l, enum effect what)
 {
 	switch (what) {
@@ -91,7 +91,7 @@ static bool take_keys(struct loop *l)
 	return true;
 }
 
-/* The time until the next read is allowed. A slow store is asked less often. */
+/* The time until the next read is allowed. A slow store is read less often. */
 static int64_t until_read(const struct loop *l)
 {
 	int64_t least = l->reader.took * SHARE > PAUSE_MS ? l->reader.took * SHARE : PAUSE_MS;
@@ -108,7 +108,8 @@ static bool read_is_due(const struct loop *l)
 				      os_boot_ms() - l->reader.tried_at >= most);
 }
 
-/* Returns false when the terminal is gone or a signal asks the process to end. */
+/* Waits for a key, a change or the next second. false: the terminal is gone, or a signal asks the
+ * process to end. */
 static bool wait_for_news(struct loop *l)
 {
 	int64_t ms = l->stale ? until_read(l) : TICK_MS;

@@ -6,7 +6,7 @@
 
 #include "face/board/board.h"
 
-/* From left to right, as work goes on. */
+/* From left to right, in the order of the work. */
 const enum status board_order[COLUMNS] = { BACKLOG, READY,  IN_PROGRESS, BLOCKED, NEEDS_HELP,
 					   REVIEW,  FAILED, DONE,        CANCELED };
 
@@ -22,7 +22,8 @@ bool board_filtered(const struct board *b)
 	return b->search[0] || b->filter[0];
 }
 
-/* Ended tasks are many and need nobody, so their columns are collapsed at first. Empty columns would waste room. */
+/* Is the column open? Ended tasks are many and need no attention, so their columns are collapsed at
+ * first. Empty columns would waste room. */
 bool column_open(const struct board *b, size_t i)
 {
 	const struct column *c = &b->col[i];
@@ -60,7 +61,7 @@ struct here board_task(const struct board *b)
 	return (struct here){ &c->tasks[c->at], c->allowed ? &c->allowed[c->at] : NULL };
 }
 
-/* The cursor passes over empty columns; a number key reaches them. */
+/* The cursor skips empty columns; a number key reaches them. */
 void board_across(struct board *b, int step)
 {
 	size_t i = b->cur;
@@ -117,6 +118,13 @@ bool board_page_needed(struct board *b)
 	c->limit += PAGE;
 	return true;
 }
+
+/* --- filter ----------------------------------------------------------------------------------- */
+
+/*
+ * The filter line of the board as arguments of a list request. The queue filters, so counts and
+ * pages agree with the shown tasks.
+ */
 
 static const char *add_label(struct str label, struct request *rq, struct arena *a)
 {

@@ -54,7 +54,7 @@ static void set_column(struct board *b, struct column *c, const struct answer *a
 	column_settle(c);
 }
 
-/* A column without tasks needs no read, and a collapsed one shows only its number. */
+/* A column without tasks needs no read, and a collapsed one shows only its count. */
 static enum result read_columns(struct reader *r, struct ui *u, struct arena *a, struct answer *ans)
 {
 	struct board *b = &u->board;
@@ -87,7 +87,7 @@ static void set_counts(struct ui *u, const struct answer *ans)
 	u->board.paused = ans->paused;
 }
 
-/* Nothing points into the old answers any more. */
+/* Drops all pointers into the old answers. */
 static void forget_columns(struct ui *u)
 {
 	for (size_t i = 0; i < COLUMNS; i++) {
@@ -158,7 +158,8 @@ static struct str place_text(int64_t place, struct arena *a)
 			    place == 2 ? " comes" : "s come");
 }
 
-/* Tabs are kept in texts of several lines, and would move the rest of the line by an unknown width. */
+/* Replaces tabs: texts of several lines keep them, and a tab would move the rest of the line by an
+ * unknown width. */
 static void without_tabs(struct buf *b)
 {
 	for (size_t i = 0; i < b->n; i++)

@@ -19,13 +19,13 @@
 #define MOUSE_OFF "\033[?1006;1000l" /* as ncurses turns it on; terminfo has no name for it */
 
 static struct termios before;
-static char leave[256]; /* what makes the terminal normal again, for a signal handler */
+static char leave[256]; /* the bytes that restore the terminal, for a signal handler */
 static SCREEN *screen;
 static int ends[2] = { -1, -1 };
 static volatile sig_atomic_t signal_seen;
 static volatile sig_atomic_t taken; /* the terminal is not in its normal mode */
 
-/* Calls only functions that a signal handler may call: endwin() may not be called there. */
+/* Calls only functions that a signal handler may call; endwin() is not one of them. */
 static void board_term_restore(void)
 {
 	if (!taken)
@@ -35,7 +35,8 @@ static void board_term_restore(void)
 	(void)tcsetattr(STDIN_FILENO, TCSANOW, &before);
 }
 
-/* The first signal ends the loop, which cleans up. A second one does not wait for a store that hangs. */
+/* The first signal ends the loop, which cleans up. A second one does not wait for a store that
+ * hangs. */
 static void on_signal(int number)
 {
 	if (signal_seen) {
@@ -46,7 +47,8 @@ static void on_signal(int number)
 	(void)!write(ends[1], "", 1);
 }
 
-/* A fault in the program: the terminal stays usable. SA_RESETHAND lets the signal end the process. */
+/* After a fault in the program the terminal stays usable. SA_RESETHAND lets the signal end the
+ * process. */
 static void on_fault(int number)
 {
 	board_term_restore();
@@ -98,7 +100,7 @@ static void start_colors(bool color)
 		init_pair(i, i, -1);
 }
 
-/* Tasks have UTF-8 texts, also if the locale of the user is C. */
+/* Tasks have UTF-8 texts, even if the user's locale is C. */
 static void set_locale(void)
 {
 	setlocale(LC_CTYPE, "");
@@ -111,7 +113,7 @@ bool term_open(bool color)
 	if (tcgetattr(STDIN_FILENO, &before) || os_pipe(ends))
 		return false;
 	set_locale();
-	use_tioctl(TRUE); /* an exported COLUMNS does not know of a resize */
+	use_tioctl(TRUE); /* an exported COLUMNS does not change with a resize */
 	screen = newterm(NULL, stdout, stdin);
 	if (!screen)
 		return false;
@@ -135,7 +137,8 @@ bool term_open(bool color)
 	return true;
 }
 
-/* Without an interval ncurses reports a press at once: mouse.c knows a double click by the time. */
+/* Without an interval, ncurses reports a press at once; board_keys.c recognises a double click by its
+ * time. */
 void term_mouse(bool on)
 {
 	mmask_t all = BUTTON1_PRESSED | BUTTON1_CLICKED | BUTTON1_DOUBLE_CLICKED |

@@ -9,7 +9,7 @@ bool term_open(bool color);
 void term_close(void);
 /* Takes the mouse, or leaves it to the terminal. */
 void term_mouse(bool on);
-/* Around a program that uses the terminal itself. */
+/* Call them around a program that uses the terminal itself. */
 void term_leave(void);
 void term_return(void);
 /* A descriptor that becomes readable when a signal asks the process to end; -1: none. */

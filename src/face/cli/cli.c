@@ -29,8 +29,9 @@ struct cli {
 	struct arena arena;
 };
 
-/* A descriptor that the caller closed would go to the next file that is opened, and a database must not get our
- * messages. The replacement cannot be written to, so a lost message is noticed. */
+/* Opens /dev/null for each standard descriptor that the caller closed. Otherwise the next opened
+ * file would get its number, and our messages could be written into a database. The replacement is
+ * not writable, so a lost message is noticed. */
 static void hold_standard_files(void)
 {
 	for (int fd = 0; fd <= 2; fd++)
@@ -106,7 +107,7 @@ static bool cli_emit(struct session *s, const struct event *e)
 	return !c->output.fault;
 }
 
-/* Detects a pipe without a reader: in a quiet queue no write would fail and show it. */
+/* Detects a pipe without a reader, which no failed write would show in a quiet queue. */
 static bool cli_listening(struct session *s)
 {
 	struct cli *c = s->face;
@@ -117,7 +118,7 @@ static bool cli_listening(struct session *s)
 	return !c->output.fault;
 }
 
-/* Writes over one line of the terminal; only if a person watches it. */
+/* Overwrites one line of the terminal, only if a person watches it. */
 static void show_progress(struct session *s, struct str line)
 {
 	struct cli *c = s->face;
@@ -158,7 +159,7 @@ static int cli_confirm(struct session *s, const struct command *command,
 	return consent_read(STDIN_FILENO);
 }
 
-/* Enter means yes. */
+/* Asks whether to try again. Enter means yes. */
 static bool cli_again(struct session *s, struct str problem)
 {
 	struct cli *c = s->face;
@@ -199,7 +200,8 @@ static struct client_options cli_said(const struct cli *c)
 					.dir = g->dir };
 }
 
-/* Asks once: the answer is remembered. A command that informs an agent about the queue never waits for a person. */
+/* Asks only once, because the answer is remembered. A command that informs an agent about the queue
+ * never waits for a person. */
 static enum result ask_for_trust(struct cli *c, const struct command *command, struct answer *ans)
 {
 	struct session *s = &c->session;
@@ -286,7 +288,8 @@ static const struct command *shown_as(const struct cli *c)
 	return checks && c->output.format == FORMAT_PORCELAIN ? &cmd_show : c->parsed.command;
 }
 
-/* An answer that was not written was not received: the caller must not mistake the rest for an answer. */
+/* An answer that was not written was not received: the caller must not mistake its beginning for
+ * the whole answer. */
 static int cli_end(const struct cli *c, enum result code)
 {
 	int fault = c->output.fault;
@@ -348,6 +351,13 @@ int cli_main(int argc, char **argv)
 	return cli_run(argc, (const char *const *)argv, CLIENT_COMMAND);
 }
 
+/* --- words of a command line ------------------------------------------------------------------ */
+
+/*
+ * Splits a line into words. Nothing is expanded. A NUL follows each word, so that it can become an
+ * argument of a command.
+ */
+
 static bool words_blank(char c)
 {
 	return c == ' ' || (c >= '\t' && c <= '\r');
@@ -402,7 +412,14 @@ void words_split(struct words *w, struct str line, struct arena *a)
 	}
 }
 
-/* The level of a heading: 2 for "## CONFLICT", 0 for other lines; *name: the text of the heading. */
+/* --- trouble ---------------------------------------------------------------------------------- */
+
+/*
+ * Finds an entry of doc/troubleshooting.md. The build embeds the text, so `pawl help CODE` works
+ * without the page.
+ */
+
+/* The level of a heading: 2 for "## CONFLICT", 0 for other lines. *name: the heading's text. */
 static size_t trouble_heading(struct str line, struct str *name)
 {
 	size_t n = 0;
@@ -434,7 +451,17 @@ bool trouble_topic(struct buf *out, struct str topic)
 	return level;
 }
 
-/* The file comes first, and the lines that need trust last: a long file cannot push them off the screen. */
+/* --- consent ---------------------------------------------------------------------------------- */
+
+/*
+ * Asks a person whether to trust a config. The question and its answer go through /dev/tty, so that
+ * neither a pipe nor a redirection can answer, and text that was typed before the question does not
+ * count. A coding agent that pawl recognises is refused. A program with the user's own rights can
+ * still get around this, because it can create a terminal.
+ */
+
+/* Shows the file first, and last the lines that need trust: a long file cannot push them off the
+ * screen. */
 static void show_config(int tty, const struct trust *t, struct arena *a)
 {
 	struct str rest = t->text;

@@ -53,6 +53,13 @@ void porcelain_reply(struct buf *out, const struct command *c, const struct repl
 		     struct arena *a);
 void porcelain_event(struct buf *out, const struct event *e, struct arena *a);
 
+/* --- words of a command line ------------------------------------------------------------------ */
+
+/*
+ * words: splits a line into words at blanks. '…' and "…" keep blanks, and a backslash keeps the next character;
+ * nothing is expanded.
+ */
+
 struct words {
 	struct strs list; /* each followed by a NUL */
 	size_t last;      /* start of the last word; the end of the line if a blank precedes it */
@@ -61,32 +68,56 @@ struct words {
 
 void words_split(struct words *w, struct str line, struct arena *a);
 
+/* --- parse ------------------------------------------------------------------------------------ */
+
+/*
+ * parse: turns argv into a command and its arguments, by the command's own table. It runs nothing: a fault
+ * comes back as the text of a USAGE answer.
+ */
+
 struct parsed {
 	const struct command *command; /* NULL: no command was named */
 	const char *prefix;            /* "lock" of `pawl lock`: only the first word of a command */
-	struct args
-		*args; /* of the command; without a command, only the arguments of every request */
+	struct args *args;             /* without a command, only the arguments of every request */
 	struct global_args global;
 	enum result code; /* SUCCESS, USAGE, or MISCONFIGURED if a module cannot be loaded */
 	struct str message, hint;
-	bool json, porcelain; /* the user asked for help, even if the rest is wrong */
+	bool json, porcelain; /* the user asked for this format, even if the rest is wrong */
 };
 
-/* Makes it a call of this command, with the token and the request id given so far. */
+/* Turns the line into a call of this command, with the token and the request id given so far. */
 void parsed_become(struct parsed *p, const struct command *c, struct arena *a);
 void parse(struct parsed *p, int argc, const char *const *argv, struct arena *a);
+
+/* --- complete --------------------------------------------------------------------------------- */
+
+/* complete: the possible completions of the last word of a line at the prompt. */
 
 /* All candidates that begin with the typed part of the word, which starts at *from, in upper or lower case. Characters
  * that would split or end a word have a \ before them. */
 struct strs complete_line(struct str line, size_t *from, values_fn *values, void *ctx,
 			  struct arena *a);
 
+/* --- recall ----------------------------------------------------------------------------------- */
+
+/*
+ * recall: the history of the prompt, in a file of mode 0600 beside the saved tokens, oldest line first. A line
+ * that may hold a secret is not kept.
+ */
+
 /* Reads the history, at most the last 1,000 lines; the file keeps no more. */
 struct strs recall_load(const struct keyring *k, struct arena *a);
 /* Appends a line, unless it may hold a secret; a failed write is ignored. */
 void recall_add(const struct keyring *k, struct str line);
-/* Does it hold a token, or a password? */
+/* Does the line contain a token or a password? */
 bool recall_secret(struct str line);
+
+/* --- editor ----------------------------------------------------------------------------------- */
+
+/*
+ * editor: reads a line from a terminal, with history and completion. It is a module of its own
+ * (pawl-face-interactive.so), because no other command needs its library.
+ */
 
 struct editor;
 

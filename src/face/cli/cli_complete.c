@@ -50,7 +50,8 @@ static const char *file_of(const struct keyring *k, struct arena *a)
 	return keyring_folder(k) ? NULL : fs_join(a, str_c(k->dir), STR("history"));
 }
 
-/* Two prompts may be open: each only appends to the file, and only this function cuts it. */
+/* Shortens the file. Two prompts may be open: each only appends to the file, and only this function
+ * shortens it. */
 static void recall_cut(const char *file, struct strs lines)
 {
 	struct buf b = BUF_MAX(FILE_MAX);
@@ -87,7 +88,7 @@ struct strs recall_load(const struct keyring *k, struct arena *a)
 	return all;
 }
 
-/* Use the file only if it belongs to this user alone. */
+/* Opens the file only if it belongs to this user alone. */
 static int open_file(const char *file)
 {
 	int fd = open(file, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
@@ -119,7 +120,14 @@ void recall_add(const struct keyring *k, struct str line)
 	arena_free(&a);
 }
 
-/* As words_split() reads it back. */
+/* --- complete --------------------------------------------------------------------------------- */
+
+/*
+ * Completions of the prompt's last word. A candidate is escaped so that words_split() reads the
+ * same word back.
+ */
+
+/* Escapes a value for words_split(). */
 static struct str cli_complete_escaped(struct str value, struct arena *a)
 {
 	struct buf b = BUF_MAX(SIZE_MAX / 4);

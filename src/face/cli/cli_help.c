@@ -4,7 +4,7 @@
 #include "face/gen/gen.h"
 
 #define WIDTH 79
-#define COLUMN 28 /* column of the explanation of an option */
+#define COLUMN 28 /* column of an option's explanation */
 
 static void put_heading(struct buf *out, const char *text)
 {
@@ -183,7 +183,7 @@ static const struct command *cli_help_find(const char *const *words, size_t n, s
 	return command_find_in(m->commands, words, n, used);
 }
 
-/* "21" is LOST_LOCK. */
+/* Translates an exit code into its name: "21" is LOST_LOCK. */
 static struct str code_topic(struct str topic)
 {
 	static const struct {

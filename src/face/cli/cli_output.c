@@ -14,7 +14,7 @@
 
 #define OUTPUT_MAX (SIZE_MAX / 4)
 
-/* jansson takes DEL for a printable character. */
+/* Also escapes DEL, which jansson takes for a printable character. */
 static int add_ascii(const char *p, size_t n, void *ctx)
 {
 	for (size_t i = 0; i < n; i++)
@@ -25,7 +25,8 @@ static int add_ascii(const char *p, size_t n, void *ctx)
 	return 0;
 }
 
-/* For a terminal in ASCII: tty_write() would spell out characters in a way that is not JSON. */
+/* Writes JSON for a terminal in ASCII, because tty_write() would escape other characters in a form
+ * that is not JSON. */
 static void put_json(struct buf *out, json_t *object)
 {
 	if (isatty(STDOUT_FILENO))
@@ -38,7 +39,7 @@ static void put_json(struct buf *out, json_t *object)
 	json_decref(object);
 }
 
-/* The length of `s` without a character of which the rest is still to come. */
+/* The length of `s` without an incomplete character at its end. */
 static size_t output_whole(struct str s)
 {
 	size_t n = s.n;
@@ -89,8 +90,8 @@ static struct view view_of(const struct output *o, struct buf *out, struct arena
 	};
 }
 
-/* Prints "pawl: what happened", "hint: what to do", "more: where to read on". For a wrong call the help of its
- * command is enough. */
+/* Prints "pawl: what happened", "hint: what to do", "more: where to read on". After a usage error
+ * the command's help is enough. */
 static void put_error(const struct output *o, const struct answer *ans, struct arena *a)
 {
 	struct buf err = BUF_MAX(OUTPUT_MAX);
@@ -181,6 +182,13 @@ void output_preview(struct output *o, const struct command *c, const struct repl
 	put_reply(o, c, r, a);
 }
 
+/* --- porcelain -------------------------------------------------------------------------------- */
+
+/*
+ * The lines of files-protocol.md, for shell scripts. Each value stays on its line: control
+ * characters are escaped.
+ */
+
 static void porcelain_put(struct buf *out, const char *key, struct str value)
 {
 	if (!value.n)
@@ -215,8 +223,8 @@ static struct str time_of(int64_t ms, struct arena *a)
 
 /* --- list ----------------------------------------------------------------------------------------- */
 
-/* A value in a list: bare if it is one plain word, otherwise in "…", where \ comes before " and \. So no text of a
- * task can look like another part of the line. */
+/* Writes a value of a list: bare if it is one plain word, otherwise in "…", where a \ precedes "
+ * and \. So no text of a task can look like another part of the line. */
 static void put_value(struct buf *out, struct str value)
 {
 	static const char plain[] =
@@ -255,7 +263,7 @@ static void porcelain_item(struct buf *out, const struct task *t, const char *be
 	buf_addf(out, "%s\n", after);
 }
 
-/* Tasks that files-protocol.md does not know: "  t1: title="Fix it"". */
+/* Writes a task in a status that files-protocol.md does not have: " t1: title="Fix it"". */
 static void other_item(struct buf *out, const struct task *t)
 {
 	buf_adds(out, STR("  "));
@@ -270,7 +278,7 @@ static void other_item(struct buf *out, const struct task *t)
 	buf_addc(out, '\n');
 }
 
-/* The section of a task that is not held. */
+/* The section of a task that nobody holds. */
 enum section { SECTION_DONE, SECTION_FAILED, SECTION_READY, SECTION_OTHER };
 
 static enum section section_of(const struct task *t)
@@ -337,7 +345,7 @@ static void put_scalars(struct buf *out, const json_t *o)
 	}
 }
 
-/* "In-Progress=3": a key contains no blank. */
+/* Writes the counts, as "In-Progress=3": a key contains no blank. */
 static void put_counts(struct buf *out, const struct answer *ans)
 {
 	for (int s = BACKLOG; s < STATUS_END; s++) {
@@ -410,7 +418,7 @@ static void put_failure(struct buf *out, const struct command *c, const struct a
 	buf_addc(out, '\n');
 }
 
-/* The result for the task, from its new status and the operation. */
+/* Prints the result for the task, from its new status and the operation. */
 static void put_task(struct buf *out, const struct command *c, const struct answer *ans)
 {
 	const struct task *t = ans->task;

@@ -17,7 +17,7 @@ struct parser {
 	const char *const *argv;
 	int argc, at;
 	uint64_t globals_seen;
-	size_t positional; /* number of words after the command that were used */
+	size_t positional; /* words after the command that were used */
 	bool stdin_used;
 };
 
@@ -129,7 +129,7 @@ static bool said_before(struct parser *p, const struct param *o)
 	return twice && !param_repeats(o) && o->type != P_FLAG;
 }
 
-/* Reads a text from standard input: "-". */
+/* Reads a text from standard input, for "-". */
 static bool read_stdin(struct parser *p, const struct param *o, struct str *text)
 {
 	struct buf b = BUF_MAX(TEXT_MAX + 1);
@@ -180,7 +180,8 @@ static bool parse_set(struct parser *p, const struct param *o, struct str text)
 		     : true;
 }
 
-/* The word after an option. If it is an option itself, the user more likely forgot the value. */
+/* Takes the word after an option. If that word is an option itself, the user has probably forgotten
+ * the value. */
 static bool take_value(struct parser *p, const struct param *o, struct str *text)
 {
 	const char *next = p->at + 1 < p->argc ? p->argv[p->at + 1] : NULL;
@@ -197,7 +198,8 @@ static bool take_value(struct parser *p, const struct param *o, struct str *text
 	return true;
 }
 
-/* A word that is not a duration does not belong to the option: `--wait -- make`. */
+/* Takes the next word only if it is a duration: in `--wait -- make` it does not belong to the
+ * option. */
 static bool may_take_value(struct parser *p, const struct param *o, struct str *text)
 {
 	const char *next = p->at + 1 < p->argc ? p->argv[p->at + 1] : NULL;
@@ -257,7 +259,7 @@ static bool short_options(struct parser *p, const char *word)
 	return true;
 }
 
-/* --- words ---------------------------------------------------------------------------------------- */
+/* --- words of a command line ------------------------------------------------------------------ */
 
 static bool unknown_command(struct parser *p, const char *word)
 {
@@ -337,7 +339,7 @@ static const struct param *rest_param(const struct parser *p)
 	return NULL;
 }
 
-/* The words of another program: any number of them, with any content. */
+/* Takes the words of another program: any number of them, with any content. */
 static void take_rest(struct parser *p, const struct param *o)
 {
 	struct strs *list = (struct strs *)((char *)p->out->args + o->offset);
@@ -414,7 +416,7 @@ static bool check_globals(struct parser *p)
 	return true;
 }
 
-/* `pawl config` means `pawl config list`. */
+/* Completes a prefix: `pawl config` means `pawl config list`. */
 static bool complete_prefix(struct parser *p)
 {
 	const char *words[2] = { p->out->prefix, "list" };
@@ -429,7 +431,8 @@ static bool complete_prefix(struct parser *p)
 		p, SAY(p, "%s is only the first word of a command", p->out->prefix), help_hint(p));
 }
 
-/* The format of an error must not depend on the place of the error in the line. */
+/* Finds the format before parsing, so that an error's format does not depend on the error's place
+ * in the line. */
 static void find_format(struct parsed *out, int argc, const char *const *argv)
 {
 	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {

@@ -74,7 +74,7 @@ static void list_all(struct strs list)
 	tty_print(STDOUT_FILENO, "\n");
 }
 
-/* Replaces the typed part of the word: an id may differ in case. */
+/* Replaces the typed part of the word, because an id may differ in case. */
 static void put_word(EditLine *el, size_t typed, struct str word, bool whole)
 {
 	struct arena a = { 0 };
@@ -119,7 +119,7 @@ static unsigned char on_interrupt(EditLine *el, wint_t ch)
 	return CC_NEWLINE;
 }
 
-/* Without a UTF-8 locale, libedit would show the bytes one by one. */
+/* Sets a UTF-8 locale; without one, libedit would show the bytes one by one. */
 static void set_locale(void)
 {
 	setlocale(LC_CTYPE, "");

@@ -25,7 +25,7 @@ struct prompt {
 	struct editor_host host;
 	char *buffer; /* for getline() */
 	size_t room;
-	int line, failed; /* the number of the line; the exit code of the first that failed */
+	int line, failed; /* the number of the line; the exit code of the first line that failed */
 	bool terminal;
 };
 
@@ -84,7 +84,7 @@ static struct strs prompt_complete(void *ctx, struct str line, size_t *from, str
 
 /* --- one line ------------------------------------------------------------------------------------- */
 
-/* The command must not read the next lines of the script. */
+/* Replaces standard input, so that the command does not read the next lines of the script. */
 static void close_input(void)
 {
 	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -116,7 +116,7 @@ static int run_child(const struct prompt *p, const char **argv, int argc)
 	if (WIFEXITED(status))
 		return WEXITSTATUS(status);
 	if (p->terminal)
-		tty_print(STDOUT_FILENO, "\n"); /* after the ^C */
+		tty_print(STDOUT_FILENO, "\n"); /* ends the line with the ^C */
 	return 128 + WTERMSIG(status);
 }
 
@@ -147,13 +147,14 @@ static bool prompt_leaves(struct strs words)
 	return words.n == 1 && (str_is(words.v[0], "exit") || str_is(words.v[0], "quit"));
 }
 
-/* At a terminal this word alone means what it means in a shell; `clear --yes` removes the tasks. */
+/* At a terminal, `clear` alone clears the screen, as in a shell; `clear --yes` removes the
+ * tasks. */
 static bool clears_screen(const struct prompt *p, struct strs words)
 {
 	return p->terminal && words.n == 1 && str_is(words.v[0], "clear");
 }
 
-/* false: that was the last line. */
+/* Runs the line. false: it was the last one. */
 static bool run_line(struct prompt *p, struct str line)
 {
 	struct arena a = { 0 };

@@ -78,7 +78,7 @@ void gen_settings(struct buf *out)
 		buf_addf(out, "| %s | `%s` | `%s` |\n", p->profile, p->setting, p->value);
 }
 
-/* The next paragraph of *text; empty at its end. */
+/* Cuts the next paragraph off *text; empty at its end. */
 static struct str cut_paragraph(struct str *text)
 {
 	const char *start;
@@ -150,6 +150,10 @@ void gen_codes_page(struct buf *out)
 	}
 }
 
+/* --- reference -------------------------------------------------------------------------------- */
+
+/* Generates doc/commands.md from the table of commands. */
+
 void gen_cell(struct buf *out, struct str text)
 {
 	for (size_t i = 0; i < text.n; i++) {
@@ -220,6 +224,10 @@ void gen_reference(struct buf *out)
 				put_command(out, commands[i]);
 	}
 }
+
+/* --- text ------------------------------------------------------------------------------------- */
+
+/* Usage lines, wrapped texts and exit codes, which the help, man pages and the reference share. */
 
 void gen_param_name(struct buf *out, const struct param *p)
 {

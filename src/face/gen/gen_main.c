@@ -53,7 +53,7 @@ static int gen_main_completions(struct arena *a, const char *dir)
 	return r;
 }
 
-/* Prints a page of doc/. Returns 2 if there is no page of that name. */
+/* Prints a page of doc/. Returns 2 if there is no page with this name. */
 static int gen_main_page(const char *name)
 {
 	static const struct {

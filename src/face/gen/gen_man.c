@@ -233,6 +233,14 @@ void gen_man(struct buf *out, const char *word)
 		page_family(out, word);
 }
 
+/* --- shells ----------------------------------------------------------------------------------- */
+
+/*
+ * The completion scripts. A script knows no commands: it passes the words up to the cursor to `pawl values line`, which
+ * prints WORD or WORD<TAB>MEANING on each line, and a <TAB> before "folders" where the shell completes folders itself.
+ * Other people chose some of the words, so a script never lets the shell expand one.
+ */
+
 #define ASK "pawl values line --format text -- "
 
 static const char bash[] = "# bash completion for pawl; made by `pawl completion bash`\n"
