@@ -47,7 +47,7 @@ static size_t text_size(struct str s)
 	return n;
 }
 
-/* The bytes of the value as compact JSON. */
+/* The value's size as compact JSON, in bytes. */
 static size_t mcp_lean_size(const json_t *v)
 {
 	size_t n = 1, i;
@@ -108,7 +108,7 @@ struct str lean_cut(struct briefing *b, struct str s, size_t bytes)
 	return with_ellipsis(s, bytes, b->arena);
 }
 
-/* How much shorter the rows become when their texts are cut. */
+/* The bytes that the rows lose when their texts are cut. */
 static size_t mcp_lean_saved(const json_t *rows, const char *text, size_t bytes)
 {
 	const json_t *row;
@@ -123,8 +123,8 @@ static size_t mcp_lean_saved(const json_t *rows, const char *text, size_t bytes)
 	return n;
 }
 
-/* Makes the rows fit: first with shorter texts, then with fewer rows. newest: the last rows count most. Returns
- * whether it had to. */
+/* Makes the rows fit: first with shorter texts, then with fewer rows. newest: the last rows count
+ * most. Returns whether anything was cut. */
 static bool mcp_lean_fit(json_t *rows, const char *text, size_t most, bool newest, struct arena *a)
 {
 	static const size_t widths[] = { 120, 80, 60, 50, 40 };
@@ -196,7 +196,7 @@ static void set_status(json_t *o, int64_t status)
 
 /* --- one task -------------------------------------------------------------------------------------- */
 
-/* A long text is cut; *cuts says so. */
+/* A field's JSON value. A long text is cut; *cuts says so. */
 static json_t *field_value(const struct field *f, const void *p, struct str *cuts, struct arena *a)
 {
 	static const char *const texts[] = { "description", "acceptance", "summary", NULL };
@@ -361,7 +361,7 @@ static void set_rows(json_t *o, const char *key, json_t *rows, size_t n)
 	json_object_set_new(o, "count", json_integer((json_int_t)n));
 }
 
-/* The tasks around one that is shown. Their titles come last, as in every list. */
+/* Makes the related tasks of a shown task fit. Their titles come last, as in every list. */
 static void fit_links(const struct briefing *b, json_t *rows)
 {
 	json_t *row, *title;
@@ -454,7 +454,7 @@ void lean_strip(json_t *o)
 	for (const char *const *name = hidden; *name; name++)
 		json_object_del(o, *name);
 	if (json_object_get(o, "id") && json_object_get(o, "is_locked"))
-		json_object_del(o, "lock"); /* lock_holder and lock_expires_at say it */
+		json_object_del(o, "lock"); /* lock_holder and lock_expires_at contain it */
 	json_object_foreach(o, key, v)
 		lean_strip(v);
 	json_array_foreach(o, i, v)

@@ -16,7 +16,7 @@
 
 #define HELD 5
 #define REASON_SHOWN 200 /* bytes */
-#define TITLE_SHOWN 80   /* columns of the title of another task */
+#define TITLE_SHOWN 80   /* columns of another task's title */
 
 /* --- the brief of a claim ------------------------------------------------------------------------- */
 
@@ -29,13 +29,13 @@ void brief_ask(const struct command *tool, struct request *rq)
 		GIVE(rq, view, rq->view | VIEW_BRIEF);
 }
 
-/* Does the answer grant the lock of ans->task? Then it has the brief. */
+/* Does the answer grant the lock of ans->task? Then it contains the brief. */
 static bool mcp_brief_grants(const struct answer *ans)
 {
 	return ans->task && ans->lock && ans->lock->token.n;
 }
 
-/* Keeps the place of a member that is set later. */
+/* Reserves the position of a member that is set later. */
 static void mcp_brief_reserve(json_t *o, const char *key, bool wanted)
 {
 	if (wanted)
@@ -50,7 +50,7 @@ static json_t *mcp_brief_attempts(struct briefing *b, const struct task *t)
 		   last = t->blocker_reason;
 	json_t *o = json_object();
 
-	/* the sentence has the reason already, unless it is an older one */
+	/* `why` contains the last reason already, unless that is an older one */
 	if (why.n && last.n && memmem(why.p, why.n, last.p, last.n))
 		last = STR("");
 	json_object_set_new(o, "earlier_attempts", json_integer(t->attempts - 1));
@@ -64,7 +64,7 @@ static json_t *mcp_brief_attempts(struct briefing *b, const struct task *t)
 	return o;
 }
 
-/* The tasks around it: the answer has them, because the claim has read them. */
+/* The related tasks. The answer contains them, because the claim has read them. */
 static void add_links(struct briefing *b, json_t *o)
 {
 	const struct related *r = b->reply->ans.related;
@@ -103,7 +103,8 @@ static void add_calls(const struct briefing *b, json_t *o, const struct task *t)
 	json_object_set_new(o, "call_next", calls);
 }
 
-/* t: the answer grants its lock; or NULL. The attempts leave the rest of the room to the comments. */
+/* t: the task whose lock the answer grants; or NULL. The attempts leave the rest of the room to the
+ * comments. */
 static void add_context(struct briefing *b, json_t *o, const struct task *t)
 {
 	const struct answer *ans = &b->reply->ans;
@@ -148,8 +149,9 @@ static json_t *next_json(struct briefing *b)
 	return o;
 }
 
-/* A repeated `done` has no token for the task that the first call took, and looks for no other task. Unless this
- * session still holds that task, the answer has no `next`: null would mean that no task is eligible. */
+/* The answer to a repeated `done` has no token for the task that the first call claimed, and a
+ * repetition does not claim another task. Unless this session still holds that task, the answer has
+ * no `next`: null would mean that no task is eligible. */
 static bool next_is_over(struct briefing *b)
 {
 	const struct answer *ans = &b->reply->ans;
@@ -158,7 +160,7 @@ static bool next_is_over(struct briefing *b)
 	       !(ans->next && keeper_holds(b->m, ans->next, ans->now, b->arena));
 }
 
-/* The tasks and locks of an answer come first. */
+/* Makes the tasks and locks of an answer, which come first. */
 static json_t *first_members(struct briefing *b, bool no_next)
 {
 	const struct answer *ans = &b->reply->ans;
@@ -197,7 +199,8 @@ static struct notice *cut_notice(struct briefing *b, const struct notice *n, siz
 	return out;
 }
 
-/* The members that are not made of parts. A refusal has no others: it is about a call, not about the task. */
+/* Makes the members that are not built from parts. A refusal has no others: it is about a call, not
+ * about the task. */
 static json_t *other_members(struct briefing *b)
 {
 	struct reply rest = *b->reply;
@@ -222,7 +225,7 @@ static json_t *other_members(struct briefing *b)
 	return o;
 }
 
-/* An agent that was restarted finds the tasks that it held. */
+/* Lists the held tasks, so that a restarted agent finds them. */
 static void add_held(struct briefing *b, json_t *o)
 {
 	const struct answer *ans = &b->reply->ans;
@@ -251,7 +254,8 @@ static void add_hint(const struct briefing *b, json_t *o, bool no_next)
 		json_set_text(o, "hint", STR("create adds a task"));
 }
 
-/* Removes the operator's part of `status`, and from `show` the attempts: the comments and the status say most of them. */
+/* Removes the operator's part of `status`, and the attempts of `show`: the comments and the status
+ * cover most of them. */
 static void drop_members(json_t *o)
 {
 	static const char *const names[] = { "people", "agents", "last_hour", "attempts", NULL };
@@ -286,7 +290,7 @@ static bool has_texts(const json_t *o)
 	return false;
 }
 
-/* Rows may have been left out to keep the answer small. */
+/* Announces the next page. Rows may have been left out to keep the answer small. */
 static void announce_page(const struct briefing *b, json_t *o)
 {
 	const json_t *tasks = json_object_get(o, "tasks");
@@ -333,7 +337,7 @@ static json_t *lean_json(struct briefing *b)
 
 /* --- other objects ---------------------------------------------------------------------------------- */
 
-/* A refusal because of a lock names the holder in `error`, where every client looks. */
+/* If a lock caused the refusal, `error` names the holder: every client reads that member. */
 static void name_holder(const struct briefing *b, json_t *error)
 {
 	const struct answer *ans = &b->reply->ans;
@@ -382,8 +386,8 @@ json_t *brief_json(struct briefing *b)
 
 /* --- as a text -------------------------------------------------------------------------------------
  *
- * Some clients show a model only the object, others only the text, so the text says the same. Texts by others are quoted
- * line by line: they cannot look like ours.
+ * Some clients show a model only the object, others only the text, so both have the same content.
+ * Texts by others are quoted line by line, so that they cannot look like ours.
  */
 
 static void put_key(struct buf *b, const char *key, const char *after)
@@ -501,7 +505,7 @@ static void put_member(struct buf *b, const char *key, const json_t *v)
 	} else if (json_is_array(v)) {
 		put_list(b, key, v);
 	} else if (!strcmp(key, "task") && json_object_get(v, "title")) {
-		put_members(b, v); /* the task of the answer */
+		put_members(b, v); /* the answer's own task */
 	} else if (json_is_object(v) && lean_name_in(key, parts)) {
 		put_key(b, key, ":\n");
 		put_head(b, v);

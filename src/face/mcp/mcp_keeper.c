@@ -10,7 +10,7 @@
 #include "face/mcp/mcp.h"
 
 #define RETRY_MS 1000  /* delay after a failure of the store */
-#define MARGIN_MS 1000 /* our clock and the store's are not read at the same moment */
+#define MARGIN_MS 1000 /* our clock and the store's clock are not read at the same moment */
 #define PAST 64        /* ended locks that are remembered */
 
 static struct str own_agent(const struct mcp *m)
@@ -38,7 +38,7 @@ struct held *keeper_find(struct mcp *m, struct str agent, struct str task)
 	return find_in(m, m->held, agent, task);
 }
 
-/* Frees all but the first n of a list. */
+/* Frees all but the first n locks of a list. */
 static void mcp_keeper_cut(struct held **list, size_t n)
 {
 	struct held *gone;
@@ -69,7 +69,7 @@ static void mcp_keeper_drop(struct mcp *m, struct held *gone)
 	mcp_keeper_remember(m, gone);
 }
 
-/* The keyring of this agent and run. */
+/* The keyring of this lock's agent and run. */
 static struct keyring ring_of(const struct mcp *m, const struct held *h, struct arena *a)
 {
 	struct keyring k = m->session.client.keyring;
@@ -80,7 +80,7 @@ static struct keyring ring_of(const struct mcp *m, const struct held *h, struct 
 	return k;
 }
 
-/* Removes the saved token of a lock that has ended: it would only disturb the next claim. */
+/* Removes an ended lock's saved token, which would disturb the next claim. */
 static void mcp_keeper_forget(struct mcp *m, struct held *h)
 {
 	struct arena a = { 0 };
@@ -124,7 +124,7 @@ bool keeper_holds(struct mcp *m, const struct task *t, int64_t now, struct arena
 
 /* --- calls ---------------------------------------------------------------------------------------- */
 
-/* The process of a lock is this one: it ends with the agent's connection. */
+/* Names this process as the lock's process: it ends with the agent's connection. */
 static void name_process(struct mcp *m, struct request *rq)
 {
 	if (!m->pid) {
@@ -156,7 +156,7 @@ static bool shows_token(const struct mcp *m, const struct request *rq, const str
 	case OP_STATUS:
 		if (!HAS(rq, status))
 			return false;
-		/* work under a manual lock: only if it is clear which agent asks */
+		/* work under a manual lock: only if it is clear which agent is asking */
 		return rq->status != IN_PROGRESS || (h->manual && mcp_keeper_live(h) &&
 						     (!h->own || m->profile->tools == pm_tools));
 	default:
@@ -164,7 +164,7 @@ static bool shows_token(const struct mcp *m, const struct request *rq, const str
 	}
 }
 
-/* The lock that the call is about, or about whose end it is. */
+/* The lock that the call is about; or an ended lock, if the call may repeat its end. */
 static struct held *lock_of(struct mcp *m, const struct request *rq)
 {
 	struct held *h = rq->id.n ? keeper_find(m, rq->agent, rq->id) : NULL;
@@ -187,7 +187,8 @@ static struct held *new_held(const struct mcp *m, const struct request *rq, stru
 	return h;
 }
 
-/* Finds the token that another process of this agent saved: the call may end that lock, and be repeated. */
+/* Finds the token that another process of this agent saved: the call may end that lock, and be
+ * repeated. */
 static bool find_saved(struct mcp *m, const struct request *rq)
 {
 	struct client *c = &m->session.client;
@@ -208,7 +209,8 @@ void keeper_prove(struct mcp *m, struct request *rq)
 {
 	const struct held *h = lock_of(m, rq);
 
-	/* a lock of `pawl run` keeps the process of `pawl run`; an agent on another machine outlives this process */
+	/* a lock of `pawl run` keeps the process of `pawl run`; an agent on another machine
+	 * outlives this process */
 	if (names_process(rq) && !m->options.host && !under_run_holds(m, rq->id, 0))
 		name_process(m, rq);
 	m->claimed = h && (h->lost || keeper_find(m, rq->agent, rq->id));
@@ -258,7 +260,7 @@ static bool mcp_keeper_still(const struct held *h, const struct answer *ans)
 	return lease_live(&t->lock, ans->now) && t->fence == h->fence && t->status != BLOCKED;
 }
 
-/* A lock that an earlier process of this agent took becomes ours at its first heartbeat. */
+/* The first heartbeat takes over a lock that an earlier process of this agent took. */
 static void mcp_keeper_adopt(struct mcp *m, const struct request *rq, const struct answer *ans)
 {
 	struct arena a = { 0 };
@@ -304,7 +306,7 @@ void keeper_learn(struct mcp *m, const struct request *rq, const struct answer *
 
 #define NAMED 200 /* at most this many locks of the agent are examined */
 
-/* One of the agent's locks, if its token is in the keyring of this run. */
+/* Takes over one of the agent's locks, if its token is in the keyring of this run. */
 static void mcp_keeper_restore(struct mcp *m, const struct task *t, int64_t now, struct arena *a)
 {
 	struct request mine = { .op = OP_HEARTBEAT };
@@ -368,7 +370,7 @@ static void mcp_keeper_renew(struct mcp *m, struct held *h)
 		h->renew = renew_at(h);
 	} else if (ans.task &&
 		   ans.task->status ==
-			   BLOCKED) { /* another process blocked it: its lease may expire */
+			   BLOCKED) { /* another process blocked it: let its lease expire */
 		mcp_keeper_drop(m, h);
 	} else if (ans.code == API_ERROR || ans.code == MISCONFIGURED) {
 		h->renew = os_boot_ms() +
@@ -379,8 +381,8 @@ static void mcp_keeper_renew(struct mcp *m, struct held *h)
 	arena_free(&a);
 }
 
-/* Nothing shows that an agent on another machine died. It counts as alive while one of its exchanges is open, and for one
- * lease after its last message. */
+/* Nothing shows that an agent on another machine has died. It counts as alive while one of its
+ * exchanges is open, and for one lease after its last message. */
 static bool is_alive(const struct mcp *m, const struct held *h)
 {
 	return !m->options.host || m->streams || h->renew - m->heard <= h->ttl;

@@ -51,7 +51,7 @@ static const char *pm_spelt(int64_t status)
 	return status > 0 && status < STATUS_END ? names[status] : "";
 }
 
-/* t may be NULL; then it counts as not locked. */
+/* t may be NULL: then the task counts as not locked. */
 static void set_lock(json_t *o, const struct task *t, int64_t now, struct arena *a)
 {
 	const struct lock *lock = t && lease_live(&t->lock, now) ? &t->lock : NULL;
@@ -78,7 +78,7 @@ static void pm_reshape(json_t *task, const struct task *t, int64_t now, struct a
 	set_lock(task, t, now, a);
 }
 
-/* Adds the text about the task: the whole answer for a model, and a member of the object. */
+/* Adds the text about the task: it is the whole answer for a model, and a member of the object. */
 static void pm_say(struct session *s, struct reply *out, struct str message)
 {
 	struct str *own = arena_new(s->arena, struct str);
@@ -156,7 +156,7 @@ static json_t *pm_created(const struct reply *r, struct arena *a)
 {
 	json_t *o = task_answer(r, a);
 
-	if (r->ans.code == SUCCESS) { /* in front of the message */
+	if (r->ans.code == SUCCESS) { /* before the message */
 		json_object_del(o, "message");
 		json_object_set_new(o, "task_id", json_str(r->ans.task->id));
 		set_message(o, r);
@@ -306,7 +306,8 @@ static const struct command update_task_status = {
 	.show = show_message,
 };
 
-/* Does this server hold the lock for the agent that asks? Its name alone would prove nothing. */
+/* Does this server hold the lock for the agent that asks? The agent's name alone would prove
+ * nothing. */
 static bool is_own(struct session *s, const struct request *rq, const struct answer *ans)
 {
 	return ans->code == CONFLICT && is_locked(ans) &&
@@ -501,7 +502,7 @@ static enum result ask_available(struct session *s, struct args *a, struct reply
 	return SUCCESS;
 }
 
-/* The candidates that an agent can take become the tasks of the answer. */
+/* Makes the candidates that an agent can claim the tasks of the answer. */
 static void tell_available(struct session *s, const struct args *a, struct reply *out)
 {
 	struct answer *ans = &out->ans, shown;

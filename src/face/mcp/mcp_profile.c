@@ -5,7 +5,7 @@
 #include "core/role.h"
 #include "face/mcp/mcp.h"
 
-/* The description of each is .model in src/cmd/NAME.c; tools.c says where all texts are. */
+/* Each tool's description is .model in src/cmd/NAME.c; mcp_tools.c says where all texts are. */
 static const struct command *const agent_tools[] = {
 	&cmd_next,    &cmd_claim,  &cmd_heartbeat, &cmd_done, &cmd_review, &cmd_block,
 	&cmd_release, &cmd_create, &cmd_comment,   &cmd_show, &cmd_list,   NULL,
@@ -87,7 +87,7 @@ const struct profile *profile_find(struct str name)
 	return &profiles[0];
 }
 
-/* Only operations on the queue; not commands that set it up or run other programs. */
+/* Only operations on the queue are tools, not commands that set it up or run other programs. */
 static bool is_operation(const struct command *c)
 {
 	return c->op != OP_NONE && !(c->flags & (C_LOCAL | C_HIDDEN | C_SHELL));
@@ -122,6 +122,10 @@ const struct command *profile_tool(const struct profile *p, size_t i)
 			return commands[k];
 	return NULL;
 }
+
+/* --- prompts ---------------------------------------------------------------------------------- */
+
+/* The prompt `work`: the agent's loop in a few words. Its text comes from the profile. */
 
 #define ABOUT "How to take a task from the queue, do it and finish it"
 

@@ -9,7 +9,7 @@
 #include "face/mcp/mcp.h"
 #include "format/json.h"
 
-/* Newest first. 2025-03-26 is the only one with batches. */
+/* Newest first. Only 2025-03-26 has batches. */
 static const char *const legacy_versions[] = { "2025-11-25", "2025-06-18", "2025-03-26",
 					       "2024-11-05" };
 #define BATCHES "2025-03-26"
@@ -36,7 +36,7 @@ static void mcp_protocol_put(struct mcp *m, struct mcp_out out, json_t *message)
 	json_decref(message);
 }
 
-/* If the id could not be read, the answer has none. */
+/* Makes an answer. If the id could not be read, the answer has none. */
 static json_t *answer_to(json_t *id, const char *key, json_t *value)
 {
 	json_t *o = json_pack("{s:s}", "jsonrpc", "2.0");
@@ -124,7 +124,8 @@ static void mcp_protocol_discover(struct mcp_call *c)
 	mcp_reply_kept(c, o, FOR_HOURS);
 }
 
-/* The revision that the client asks for if we support it, else the newest that begins with initialize. */
+/* Agrees on the protocol version that the client asks for, if we support it, else on the newest one
+ * with `initialize`. */
 static void mcp_protocol_initialize(struct mcp_call *c)
 {
 	struct str asked = json_get(c->params, "protocolVersion");
@@ -173,7 +174,7 @@ static const struct {
 	{ "prompts/get", LEGACY | MODERN, prompts_get },
 };
 
-/* A request that names a revision is of the new kind; then all required members must be there. */
+/* A request that names its protocol version is modern; then all required members must be there. */
 static bool find_protocol_version(struct mcp_call *c)
 {
 	const json_t *meta = json_object_get(c->params, "_meta"),
@@ -203,7 +204,7 @@ static bool find_protocol_version(struct mcp_call *c)
 	return true;
 }
 
-/* Every list is one page, so the server never gave out a cursor. */
+/* Every list is one page, so the server has never given out a cursor. */
 static bool valid_cursor(struct mcp_call *c, struct str method)
 {
 	if (!str_ends(method, STR("/list")) || !json_object_get(c->params, "cursor"))
@@ -239,7 +240,7 @@ static void mcp_protocol_request(struct mcp_call *c, struct str method)
 	arena_free(&a);
 }
 
-/* Unknown notifications are ignored: there is no answer to them. */
+/* Unknown notifications are ignored, because they get no answer. */
 static void mcp_protocol_notification(struct mcp *m, struct str method, const json_t *params)
 {
 	const json_t *id = json_object_get(params, "requestId");
@@ -294,7 +295,7 @@ static void mcp_protocol_one(struct mcp *m, void *via, json_t *o)
 
 #define BATCH_BYTES ((size_t)4 << 20)
 
-/* Answers a message of a batch that is not handled, because the answers before it are long. */
+/* Answers a message of a batch without handling it, because the answers before it are too long. */
 static void leave_out(struct mcp *m, void *via, const json_t *message)
 {
 	json_t *id = json_object_get(message, "id");

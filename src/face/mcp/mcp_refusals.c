@@ -22,7 +22,7 @@ struct refused {
 
 /* --- texts without shell commands ------------------------------------------------------------------ */
 
-/* Is there "pawl" and the name of a command in the text? */
+/* Does the text contain "pawl" and the name of a command? */
 static bool names_command(struct str text, struct arena *a)
 {
 	for (size_t i = 0; i + 5 < text.n; i++) {
@@ -41,7 +41,7 @@ static bool names_command(struct str text, struct arena *a)
 	return false;
 }
 
-/* The length of the first clause, with the mark that ends it. */
+/* The length of the first clause, including the mark that ends it. */
 static size_t mcp_advice_clause(struct str text)
 {
 	for (size_t i = 0; i + 1 < text.n; i++)
@@ -69,7 +69,7 @@ static struct str without_commands(struct str text, struct arena *a)
 	return out;
 }
 
-/* Finds the words of a server in a text: queue_config.for_agent. */
+/* Finds the server's own words in a text: queue_config.for_agent. */
 static bool has_words(struct str text, struct str *before, struct str *words, struct str *after)
 {
 	static const char opens[] = SERVER_SAYS "\"";
@@ -83,7 +83,7 @@ static bool has_words(struct str text, struct str *before, struct str *words, st
 	return true;
 }
 
-/* They stay in their quotes. */
+/* Puts the server's words back into their quotes. */
 static struct str mcp_advice_requoted(struct str before, struct str words, struct str after,
 				      struct arena *a)
 {
@@ -182,7 +182,7 @@ static bool mcp_advice_takes(const struct request *rq)
 	return rq->op == OP_CLAIM || rq->op == OP_LOCK_ACQUIRE || rq->op == OP_STATUS;
 }
 
-/* `paused` of the answer says who did it and why. */
+/* The answer's `paused` says who paused the queue and why. */
 static void mcp_advice_paused(const struct refused *r)
 {
 	mcp_advice_say(r, STR("the queue is paused"),
@@ -219,7 +219,7 @@ static void mcp_advice_conflict(const struct refused *r)
 				: with_id(r, "comment id=", " tells its holder what you need"));
 }
 
-/* The session never had the lock, or gave it back itself: there was nothing to lose. */
+/* The session never had the lock, or gave it back itself, so it did not lose it. */
 static void not_claimed(const struct refused *r)
 {
 	const struct task *t = r->ans->task;
@@ -270,7 +270,7 @@ static void mcp_advice_lost(const struct refused *r)
 				     STRF(t->id), (long long)t->fence));
 }
 
-/* The task is not in the right status, or the change is not possible at all. */
+/* The task is not in the right status, or the change is never possible. */
 static struct str other_status(const struct refused *r)
 {
 	const struct task *t = r->ans->task;
@@ -304,7 +304,7 @@ static void mcp_advice_misconfigured(const struct refused *r)
 					    STRF(tool));
 }
 
-/* The hint for a shell names the commands about the emergency. To end it is a person's decision. */
+/* The hint for a shell names commands that end the emergency. Only a person may decide that. */
 static bool in_emergency(const struct answer *ans)
 {
 	struct str hint = ans->hint;
@@ -378,6 +378,13 @@ void advice_give(struct mcp *m, const struct command *tool, const struct request
 	r.ans->warnings = plain_all(r.ans->warnings, a);
 	reply->warnings = plain_all(reply->warnings, a);
 }
+
+/* --- pm refuse -------------------------------------------------------------------------------- */
+
+/*
+ * The refusals of the profile pm. The queue's own messages and hints name shell commands and
+ * options; this profile has other tools and arguments, so no refusal may send a model to a shell.
+ */
 
 static const char *const pm_next_steps[] = {
 	[BACKLOG] = "update_task_status task_id=%.*s status=READY first",

@@ -16,12 +16,12 @@
 
 struct subscription {
 	struct subscription *next;
-	json_t *id; /* of the request that opened it; NULL: resources/subscribe */
+	json_t *id; /* the id of the request that opened it; NULL: resources/subscribe */
 	void *via;  /* the exchange of that request */
 	json_t *uris;
 };
 
-/* The id in a task's URI; empty: it is not such a URI. */
+/* The id in a task's URI; empty: the URI does not name a task. */
 static struct str task_of(struct str uri)
 {
 	if (!str_cut_prefix(&uri, STR(TASKS)) || id_fault(uri))
@@ -151,7 +151,7 @@ void resources_read(struct mcp_call *c)
 
 /* --- subscriptions -------------------------------------------------------------------------------- */
 
-/* An expiry is not in the log and has no cursor. */
+/* Keeps the cursor of the last event. An expired lease is not in the log and has no cursor. */
 static void keep_cursor(struct mcp *m, const struct answer *ans)
 {
 	for (size_t i = ans->n_events; i > 0; i--)
@@ -164,20 +164,21 @@ static void keep_cursor(struct mcp *m, const struct answer *ans)
 
 #define NEWS 1000
 
-/* Reads the log from the last event that subscribers know, and finds expired leases; false: it cannot be read now. */
+/* Reads the log from the last event that subscribers know, and finds expired leases; false: the log
+ * cannot be read now. */
 static bool mcp_resources_news(struct mcp *m, bool last, struct answer *ans, struct arena *a)
 {
 	struct request rq = { .op = OP_LOG };
 
 	GIVE(&rq, limit, last ? 1 : m->options.host ? NEWS : 0);
-	if (!last && m->options.host) /* a page at a time: there may be more news than memory */
+	if (!last && m->options.host) /* one page at a time: the news may exceed the memory */
 		GIVE(&rq, log_view, LOG_PAGE);
 	GIVE(&rq, expired_after, last ? WHEN_MAX : m->since);
 	if (m->cursor.n)
 		GIVE(&rq, after, buf_str(&m->cursor));
 	mcp_ask(m, &rq, ans, a);
 	if (ans->code != SUCCESS) {
-		m->expiry_at = 0; /* the next look that succeeds finds it */
+		m->expiry_at = 0; /* the next successful read finds it */
 		return false;
 	}
 	m->since = ans->now;
@@ -195,7 +196,7 @@ static struct subscription *mcp_resources_find(struct mcp *m, const void *via, c
 	return NULL;
 }
 
-/* NULL: the limit is reached. */
+/* Opens a subscription. NULL: the limit is reached. */
 static struct subscription *open_one(struct mcp *m, void *via, json_t *id)
 {
 	struct subscription *s;
@@ -211,7 +212,7 @@ static struct subscription *open_one(struct mcp *m, void *via, json_t *id)
 		m->cursor.n = 0;
 		(void)mcp_resources_news(m, true, &ans, &a);
 		m->checked = os_boot_ms();
-		m->changed = true; /* a change may have happened while nobody watched */
+		m->changed = true; /* a change may have happened while nobody was watching */
 	}
 	arena_free(&a);
 	s = mem_alloc(sizeof(*s));

@@ -29,11 +29,11 @@ static enum result find_client(struct mcp *m, struct answer *ans)
 	if (m->ready && m->options.host)
 		m->options.host->prepare(m->options.host->ctx, &m->session.client);
 	m->session.client.conn.config.impatient =
-		true; /* a call must not wait, because the server has others to serve: see tools.c */
+		true; /* a call must not wait, because the server has others to answer: see mcp_tools.c */
 	return m->ready ? SUCCESS : ans->code;
 }
 
-/* The text of a failure must outlive the arena that it was made in. */
+/* Copies a failure's texts, which must outlive the arena that they were made in. */
 static enum result keep_answer(struct answer *ans, struct arena *a)
 {
 	ans->message = arena_str(a, ans->message);
@@ -62,13 +62,14 @@ enum result mcp_open(struct mcp *m, const struct mcp_options *o, struct answer *
 
 enum result mcp_ready(struct mcp *m, struct answer *ans, struct arena *a)
 {
-	/* A queue can be made after the server has started. */
+	/* The queue may have been created after the server started. */
 	if (m->ready && m->session.client.conn.config.uri.n)
 		return SUCCESS;
 	return find_client(m, ans) == SUCCESS ? SUCCESS : keep_answer(ans, a);
 }
 
-/* The run of a caller on another machine: that of its session, and the thread if it names one. */
+/* Sets the run of a caller on another machine: its session's, with the thread if the call names
+ * one. */
 static void enter_afar(struct client *c, struct str thread)
 {
 	struct caller_run run = { .name = c->said.run, .why = STR("the session of the client") };
@@ -116,8 +117,8 @@ void mcp_meet(struct mcp *m, struct str program)
 {
 	struct answer ans = { 0 };
 
-	/* The first name counts: a connection that holds locks must not change its own name. Over the network the
-	 * token names the agent. */
+	/* The first name counts, because a connection that holds locks must not change its own
+	 * name. Over the network the token names the agent. */
 	if (m->options.host || m->options.who.program.n || !program.n ||
 	    program.n > NAME_MAX_BYTES || m->held || m->waiting || m->subscriptions)
 		return;
@@ -160,7 +161,7 @@ void mcp_answered(struct mcp *m, enum result code)
 
 /* --- due work ------------------------------------------------------------------------------------- */
 
-#define PAUSE 50 /* minimum time between two looks, even in a busy queue */
+#define PAUSE 50 /* minimum time between two reads, even in a busy queue */
 
 static bool mcp_awaited(const struct mcp *m)
 {
@@ -193,13 +194,14 @@ static int64_t mcp_until(int64_t at)
 	return left > 0 ? left : 0;
 }
 
-/* Time until the next look at the queue. */
+/* Time until the next read of the queue. */
 static int64_t next_check(struct mcp *m)
 {
 	struct queue *q = m->session.client.conn.queue;
 	int64_t left = -1, most;
 
-	/* a local watch begins early, to miss no change; one through a server begins with a look, and costs a stream */
+	/* a local watch begins early, so that it misses no change; a remote watch begins with a
+	 * read, and costs a stream */
 	if (!mcp_awaited(m) && q && queue_is_remote(q))
 		return -1;
 	most = q ? queue_poll_ms(q) : QUEUE_POLL_MS;
@@ -251,8 +253,15 @@ void mcp_close(struct mcp *m, bool release)
 	arena_free(&m->self);
 }
 
+/* --- stdio ------------------------------------------------------------------------------------ */
+
+/*
+ * The transport on standard input and output: one message on each line. Neither a client that does
+ * not read nor a line that is too long may block the server or fill its memory.
+ */
+
 #define CHUNK 65536
-#define PIPE_PART 4096 /* a pipe that poll() calls writable takes this much at once */
+#define PIPE_PART 4096 /* a pipe that poll() calls writable takes this many bytes at once */
 #define UNSENT_MAX   \
 	(4u * 1024 * \
 	 1024) /* the server stops reading from a client that does not read its answers */
@@ -261,7 +270,7 @@ struct stdio {
 	struct mcp m;
 	struct buf in, out;
 	size_t sent;   /* of out */
-	bool skipping; /* keeps nothing of the rest of a line that is too long */
+	bool skipping; /* drops the rest of a line that is too long */
 	bool ended, broken;
 };
 
@@ -283,7 +292,8 @@ static void send_line(void *ctx, struct str message)
 
 /* --- out ------------------------------------------------------------------------------------------ */
 
-/* Never blocks: sockets are set to non-blocking, and a pipe gets only as much as it has room for. */
+/* Never blocks: a socket is written with MSG_DONTWAIT, and a pipe gets only as much as it has room
+ * for. */
 static ssize_t put_some(const char *p, size_t n)
 {
 	ssize_t r = send(STDOUT_FILENO, p, n, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -374,7 +384,7 @@ static void mcp_stdio_poll(struct stdio *s, const sigset_t *open)
 		mcp_stdio_hear(s);
 }
 
-/* Writes the remaining output after the input ended. The client may read it slowly. */
+/* Writes the remaining output after the input has ended. The client may read it slowly. */
 static void say_the_rest(struct stdio *s)
 {
 	if (!s->broken && s->out.n > s->sent)
@@ -390,7 +400,7 @@ static void handle_signals(void (*handler)(int))
 	sigaction(SIGHUP, &act, NULL);
 }
 
-/* Signals arrive only while the server waits. A second signal means: do not wait for the end. */
+/* Signals arrive only while the server waits. A second signal ends it at once. */
 static void mcp_stdio_serve(struct stdio *s)
 {
 	sigset_t ours, before;
@@ -407,7 +417,7 @@ static void mcp_stdio_serve(struct stdio *s)
 	sigprocmask(SIG_SETMASK, &before, NULL);
 }
 
-/* Standard output belongs to the protocol: a failure before it begins goes to standard error. */
+/* Standard output belongs to the protocol, so a failure before it begins goes to standard error. */
 static enum result mcp_stdio_complain(const struct answer *ans)
 {
 	tty_print(STDERR_FILENO, "pawl: %.*s\n", STRF(ans->message));
@@ -439,6 +449,14 @@ enum result mcp_stdio(struct session *session, const struct mcp_args *a, struct 
 	return SUCCESS;
 }
 
+/* --- under run -------------------------------------------------------------------------------- */
+
+/*
+ * A server below `pawl run`: the agent that `pawl run` started already has one task. `next` returns
+ * that task, as often as the agent asks, and never a second one. The lock stays with `pawl run`,
+ * which renews it and reports the task.
+ */
+
 static struct str mcp_under_run_variable(const char *name)
 {
 	const char *text = getenv(name);
@@ -465,7 +483,7 @@ bool under_run_holds(const struct mcp *m, struct str id, int64_t fence)
 	return under_run(m, &t) && str_eq_nocase(t.id, id) && (!fence || t.fence == fence);
 }
 
-/* If a store does not show the hash of the token, the fence must suffice. */
+/* Is the task still held? If a store does not show the token's hash, the fence must suffice. */
 static bool mcp_under_run_held(const struct run_task *t, const struct answer *ans, struct arena *a)
 {
 	const struct lock *l = ans->task ? &ans->task->lock : NULL;
@@ -499,7 +517,7 @@ bool under_run_next(struct mcp *m, const struct request *rq, struct reply *out, 
 		return false;
 	*out = (struct reply){ 0 };
 	if (!mcp_show(m, t.id, VIEW_BRIEF, ans, a) && ans->code != NOT_FOUND)
-		return true; /* the store is out of reach: no second task either */
+		return true; /* the store cannot be reached: no second task either */
 	if (!mcp_under_run_held(&t, ans, a)) {
 		mcp_under_run_over(&t, out, a);
 		return true;

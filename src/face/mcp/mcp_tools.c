@@ -49,13 +49,13 @@ static const struct command *mcp_tools_find(const struct profile *p, struct str 
 
 /* --- one call ------------------------------------------------------------------------------------- */
 
-/* A client that acts for several agents names the agent: tokens are kept under that name. */
+/* A client that acts for several agents names the agent: tokens are saved under that name. */
 static void act_as(struct client *c, struct str agent)
 {
 	c->self.agent = c->keyring.agent = agent;
 }
 
-/* Is the lock of the whole queue of another agent in the way? */
+/* Did another agent's lock of the whole queue prevent the call? */
 static bool mcp_tools_barred(const struct reply *r)
 {
 	return !reply_ok(r) && r->ans.barred;
@@ -66,7 +66,7 @@ static struct str session_of(const struct mcp_call *c)
 	return json_get(json_object_get(c->params, "_meta"), "threadId");
 }
 
-/* Over the network the token decides about names. */
+/* Over the network the token decides which names are allowed. */
 static bool may_act(struct mcp *m, const struct request *rq, struct answer *ans)
 {
 	const struct mcp_host *host = m->options.host;
@@ -126,9 +126,9 @@ static enum result mcp_tools_execute(const struct mcp_call *c, const struct comm
 struct attempt {
 	const struct command *tool;
 	struct reply reply;
-	int64_t wait; /* the caller would wait this long for a better answer */
+	int64_t wait; /* the caller would wait up to this long for a better answer */
 	bool full;
-	struct str after; /* the last task of the page before */
+	struct str after; /* the last task of the previous page */
 	int64_t skipped;
 };
 
@@ -148,7 +148,7 @@ static bool is_paged(const struct command *tool)
 	return tool == &cmd_list || tool == &cmd_find;
 }
 
-/* Takes these arguments out of the others. NULL, or the fault. */
+/* Takes `full` and `after` out of the arguments. NULL, or the fault. */
 static const char *take_extras(struct attempt *t, json_t *arguments)
 {
 	const json_t *full = json_object_get(arguments, "full"),
@@ -168,7 +168,7 @@ static const char *take_extras(struct attempt *t, json_t *arguments)
 	return NULL;
 }
 
-/* Leaves the page after `after` in the answer. */
+/* Reduces the answer to the page after `after`. */
 static void next_page(struct attempt *t, int64_t limit)
 {
 	struct answer *ans = &t->reply.ans;
@@ -217,7 +217,7 @@ static void mcp_tools_show(const struct mcp_call *c, struct attempt *t, struct a
 	c->m->told = (struct arena){ 0 };
 }
 
-/* Before its JSON is made, which may need far more memory. */
+/* Refuses a long answer before its JSON is made, which may need far more memory. */
 static void refuse_long(struct attempt *t, struct arena *a)
 {
 	size_t memory = answer_json_memory(&t->reply.ans);
@@ -343,6 +343,13 @@ void tools_call(struct mcp_call *c)
 	arena_free(&a);
 }
 
+/* --- schema ----------------------------------------------------------------------------------- */
+
+/*
+ * Makes a tool's entry in tools/list from the declaration of its command, so that the schema and
+ * the parser cannot disagree.
+ */
+
 struct str tool_name(const struct command *c, struct arena *a)
 {
 	char *name = arena_cstr(a, str_c(c->name));
@@ -373,7 +380,7 @@ struct str tool_words(const char *text, struct arena *a)
 	return str_c(out);
 }
 
-/* The default in the unit of the argument: tools take durations in seconds. */
+/* The default in the argument's unit: tools take durations in seconds. */
 static struct str default_value(const struct param *p, struct arena *a)
 {
 	int64_t ms;
@@ -394,7 +401,7 @@ static json_t *mcp_schema_description(const struct param *p, struct arena *a)
 	return json_str(arena_printf(a, "%.*s%s", STRF(text), unit));
 }
 
-/* Statuses are spelt as in answers, so that answers and calls look the same. */
+/* Statuses are spelt as in answers, so that a model can copy them into calls. */
 static json_t *mcp_schema_choices(const struct param *p)
 {
 	struct str rest = str_c(param_choices(p));
@@ -419,7 +426,7 @@ static void set_range(json_t *o, int64_t min, int64_t max)
 		json_object_set_new(o, "maximum", json_integer(max));
 }
 
-/* narrow: the tool's own description says which task its id is. */
+/* narrow: the tool's own description says which task the id means. */
 static json_t *mcp_schema_property(const struct param *p, bool narrow, struct arena *a)
 {
 	json_t *o = json_pack("{s:s, s:o}", "type", args_json_type(p), "description",
@@ -452,7 +459,7 @@ static json_t *input_schema(const struct command *c, bool narrow, struct arena *
 	for (const struct param *p = c->params; p && p->name; p++) {
 		struct str name = param_argument(p, a);
 
-		/* Some values have two options on the command line; a tool has one. */
+		/* Some values have two options on the command line; a tool has only one. */
 		if (!mcp_schema_offered(p, narrow) || json_object_get(properties, name.p))
 			continue;
 		json_object_set_new(properties, name.p, mcp_schema_property(p, narrow, a));
@@ -513,7 +520,7 @@ static json_t *mcp_schema_shape(struct str name)
 	return json_object();
 }
 
-/* A refusal must match the schema too: it has an error, and the object that it is about. */
+/* A refusal must match the schema, too: it has an error, and the object that it is about. */
 static json_t *output_schema(const struct command *c)
 {
 	struct str rest = str_c(c->gives);
@@ -543,7 +550,8 @@ static json_t *mcp_schema_annotations(const struct command *c)
 	return o;
 }
 
-/* Without a text for models: the text for people, and the codes of a refusal. */
+/* The tool's description. Without a text for models, it is the text for people and the codes of a
+ * refusal. */
 static struct str mcp_schema_told(const struct command *c, struct arena *a)
 {
 	struct str text;
@@ -558,7 +566,8 @@ static struct str mcp_schema_told(const struct command *c, struct arena *a)
 	return text;
 }
 
-/* Claude Code loads other tools only when the model searches for them; these two are in every loop. */
+/* Claude Code loads other tools only when the model searches for them; every loop needs these
+ * two. */
 static void keep_loaded(json_t *tool, const struct command *c)
 {
 	if (c == &cmd_next || c == &cmd_done)

@@ -18,7 +18,8 @@ struct waiting {
 	bool gone;
 };
 
-/* Requests of different exchanges may have the same id: their clients may not know of each other. */
+/* Requests in different exchanges may have the same id, because their clients may not know of each
+ * other. */
 static struct waiting *mcp_wait_find(struct mcp *m, const void *via, const json_t *id)
 {
 	for (struct waiting *w = m->waiting; w; w = w->next)
@@ -51,7 +52,7 @@ bool wait_park(const struct mcp_call *c, int64_t ms, int64_t due)
 
 	for (; *last; last = &(*last)->next)
 		n++;
-	/* An answer within a batch must be ready with the others, so it cannot wait. */
+	/* An answer in a batch must be ready with the others, so it cannot wait. */
 	if (m->batch || m->hurried || n >= WAITING_MAX || mcp_wait_find(m, c->via, c->id))
 		return false;
 	w = mem_alloc(sizeof(*w));
@@ -62,7 +63,7 @@ bool wait_park(const struct mcp_call *c, int64_t ms, int64_t due)
 	json_incref(w->call.params);
 	*last = w;
 	m->checked = os_boot_ms();
-	m->changed = true; /* a change may have happened while nobody watched */
+	m->changed = true; /* a change may have happened while nobody was watching */
 	mcp_wait_report(w);
 	return true;
 }
@@ -83,7 +84,7 @@ static void mcp_wait_sweep(struct mcp *m)
 	}
 }
 
-/* The call that has waited longest comes first. */
+/* Retries the calls. The call that has waited longest comes first. */
 void wait_check(struct mcp *m, bool changed)
 {
 	for (struct waiting *w = m->waiting; w; w = w->next) {
