@@ -13,16 +13,16 @@
 #include "http/http_proof.h"
 
 #define FAILED_MAX \
-	10 /* failed logins of one address, or with one prefix of a token, in FAILED_MS */
+	10 /* failed logins from one address, or with one token prefix, within FAILED_MS */
 #define FAILED_MS 60000
 #define FAILED_PLACES 4096
 #define PREFIX_LEN 12 /* of a token: BEARER_PREFIX and 42 bits */
 #define KNOWN 64
 #define NOTE_MS 60000
-#define POLL_MS 5 /* a longer turn of the loop looks at the tokens again */
+#define POLL_MS 5 /* a longer iteration of the loop checks the token file again */
 
-/* Failed logins, by a mark of the address or of the token's prefix. Two of them may share a place: a valid token does not
- * depend on it. */
+/* Failed logins, by a mark of the address or of the token's prefix. Two marks may share a place,
+ * because a valid token does not depend on it. */
 struct failures {
 	struct {
 		int64_t since;
@@ -30,7 +30,7 @@ struct failures {
 	} places[FAILED_PLACES];
 };
 
-/* The tokens that were seen since the list of tokens last changed, by their marks. */
+/* The tokens that were used since the list of tokens last changed, by their marks. */
 struct known {
 	struct secret_mark key;
 	struct {
@@ -99,8 +99,9 @@ static void note_fault(struct serve *s, int before)
 		say_note(s, "info", "the tokens can be read again");
 }
 
-/* One look is enough for the requests that the loop reads in one turn, unless the turn is long. 0, or -errno: no token is
- * valid now, because a revoked one could be among those that the server remembers. */
+/* Checks the token file once for all requests that the loop reads in one iteration, unless the
+ * iteration is long. 0, or -errno: no token is valid now, because the server may remember a token
+ * that was revoked. */
 static int check_once(struct serve *s)
 {
 	struct access *x = &s->access;
@@ -184,7 +185,7 @@ void access_charge(struct meter *m, size_t calls)
 
 /* --- failed logins ------------------------------------------------------------------------------- */
 
-/* The network of an address: one user of IPv6 has 64 bits. */
+/* The network of an address: one IPv6 user has 64 bits of addresses. */
 static struct str network_of(struct str address, char *room)
 {
 	char text[INET6_ADDRSTRLEN];
@@ -196,7 +197,7 @@ static struct str network_of(struct str address, char *room)
 	return inet_pton(AF_INET6, text, room) == 1 ? str_n(room, 8) : address;
 }
 
-/* Counts a failure. Returns the seconds until the count ends if there were too many; else 0. */
+/* Counts a failure. After too many failures returns the seconds until the count ends, else 0. */
 static int count_failure(struct access *x, struct str what)
 {
 	struct secret_mark m = secret_mark(&x->known->key, what);
@@ -212,7 +213,8 @@ static int count_failure(struct access *x, struct str what)
 	return *n > FAILED_MAX ? (int)((*since + FAILED_MS - now) / 1000) + 1 : 0;
 }
 
-/* A request without a valid token. A caller that has a valid one never comes here, however often others fail. */
+/* Refuses a request without a valid token. A caller with a valid token never comes here, however
+ * often others fail. */
 static int access_failed(struct access *x, struct str address, struct str token, const char *text,
 			 const char **reason, int *retry_s)
 {
@@ -272,7 +274,8 @@ static bool cut_bearer(struct str *text)
 	return str_eq_nocase(word, STR("Bearer"));
 }
 
-/* A caller sends its token with each request. To hash it takes as long as to parse the request. */
+/* Finds the token. A caller sends it with each request, and to hash it takes as long as to parse
+ * the request, so known tokens are found by their marks. */
 static const struct bearer *find_bearer(struct access *x, struct str secret)
 {
 	struct secret_mark m = secret_mark(&x->known->key, secret);
@@ -357,7 +360,7 @@ bool access_hash(struct serve *s, struct str start, struct str *hash)
 	return false;
 }
 
-/* The list of the loop is the loop's alone, so the desk reads the file itself. */
+/* Only the loop may use the loop's list, so the worker reads the file itself. */
 bool access_worker_holds(struct worker *d, const char *hash)
 {
 	const struct access *loop = &d->serve->access;
@@ -379,7 +382,7 @@ void access_close(struct access *x)
 	arena_free(&x->arena);
 }
 
-/* Writes them seldom: the time of the last use need not be exact. */
+/* Writes the times of last use seldom, because they need not be exact. */
 void access_note_uses(struct access *x, bool now)
 {
 	struct arena a = { 0 };
@@ -410,6 +413,13 @@ bool caller_agent(const struct serve *s, const struct http_caller *c, struct str
 	return false;
 }
 
+/* --- proof ------------------------------------------------------------------------------------ */
+
+/*
+ * Proves to a client that this server knows the client's token, before the client sends it
+ * (http/http_proof.h).
+ */
+
 #define NONCE_MIN 32
 #define NONCE_MAX 128
 
@@ -422,7 +432,7 @@ static bool is_word(struct str s)
 	return true;
 }
 
-/* A page cannot see the address of its connection, so the answer names it. */
+/* A page cannot see its connection's address, so the answer names it. */
 static void serve_proof_answer(struct http_exchange *x, struct str proof, const char *address)
 {
 	struct http_header extra[] = { { STR("Cache-Control"), STR("no-store") },

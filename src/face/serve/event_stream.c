@@ -32,8 +32,6 @@ struct stream {
 	bool wakes; /* see struct job */
 };
 
-/* --- in the loop --------------------------------------------------------------------------------- */
-
 static void stream_count(struct stream *t, int by)
 {
 	struct meter *m = t->caller.meter;
@@ -101,7 +99,7 @@ static void stream_pump(struct http_exchange *x, void *stream)
 	}
 	t->sent += piece.n;
 	if (http_stream_send(t->exchange, piece) < 0)
-		return; /* on_gone() comes */
+		return; /* on_gone() follows */
 	http_stream_on_room(t->exchange, PIECE, stream_pump, t);
 }
 
@@ -111,7 +109,7 @@ static bool send_all(struct stream *t, struct str text)
 	bool idle = !t->out.n;
 
 	buf_adds(&t->out, text);
-	if (t->out.full) { /* it reads too slowly; it resumes with its last id */
+	if (t->out.full) { /* the peer reads too slowly; it can resume with its last id */
 		stream_end(t);
 		return false;
 	}
@@ -139,7 +137,7 @@ static void stream_check(struct stream *t, bool first)
 	struct http_caller reader = { .role = t->serve->read_only ? ROLE_READER : t->caller.role };
 	struct job *j;
 
-	/* the peer takes a page before the desk reads the next one */
+	/* the peer must take a page before the worker reads the next one */
 	if (t->busy || (!t->wakes && t->out.n)) {
 		t->again = true;
 		return;
@@ -158,7 +156,8 @@ static void stream_check(struct stream *t, bool first)
 	worker_put(t->worker, j);
 }
 
-/* One look serves all streams without content. The oldest one looks, because it knows no change that another one missed. */
+/* One read serves all streams without content. The oldest stream reads, because no other stream
+ * missed a change that it knows. */
 static void find_wakes(struct worker *d)
 {
 	struct stream *oldest = NULL;
@@ -210,13 +209,13 @@ void events_done(struct job *j)
 	if (t->ended) {
 		stream_free(t);
 	} else if (failed || j->answer.full || !access_holds(t->serve, &t->caller)) {
-		stream_end(t); /* the reader comes back with its last id */
+		stream_end(t); /* the reader reconnects with its last id */
 	} else {
 		if (send_all(t, buf_str(&j->answer)) && again)
 			stream_check(t, false);
 		again = false;
 	}
-	if (wakes && again) /* it owed the others a look */
+	if (wakes && again) /* the others still wait for a read by this stream */
 		find_wakes(d);
 	job_free(j);
 }

@@ -24,14 +24,14 @@ struct late {
 	pthread_mutex_t lock;
 	struct {
 		char call[ID_BYTES];
-		int64_t attempt; /* the last one that came */
+		int64_t attempt; /* the number of the last attempt that arrived */
 	} tried[SLOTS];
 	struct {
 		char call[ID_BYTES], token[ID_BYTES]; /* this call got a lock with this token */
 	} granted[SLOTS];
 	struct {
 		char call[ID_BYTES],
-			token[ID_BYTES]; /* the holder has ended the lock of this token */
+			token[ID_BYTES]; /* the holder has ended the lock with this token */
 	} ended[SLOTS];
 };
 

@@ -23,7 +23,7 @@ void post_free(struct post *p)
 
 /* --- the request ------------------------------------------------------------------------------------ */
 
-/* Is the type in the list of Accept? No list accepts everything. */
+/* Is the type in the Accept header? Without that header the client accepts everything. */
 static bool endpoint_accepts(const struct http_request *r, const char *type)
 {
 	struct str list = http_header(r->headers, "accept");
@@ -91,7 +91,7 @@ static bool take_names(struct serve *s, struct http_exchange *x, const struct ht
 	return true;
 }
 
-/* Finds the session, after the queue is known. */
+/* Finds the session; the queue must be known. */
 static bool take_session(struct serve *s, struct http_exchange *x, struct worker *d, struct post *p)
 {
 	struct str id = http_header(http_request_of(x)->headers, "mcp-session-id");
@@ -115,7 +115,7 @@ static bool is_json(const struct http_request *r)
 	return str_eq_nocase(str_trim(str_cut(&type, ';')), STR("application/json"));
 }
 
-/* The reason why a GET or DELETE is refused; 0: it is not. */
+/* The status with which a GET or DELETE is refused; 0: it has a valid session. */
 static int no_session(const struct post *p, const char **why)
 {
 	*why = p->has_session
@@ -124,8 +124,8 @@ static int no_session(const struct post *p, const char **why)
 	return p->knows_session ? 0 : p->has_session ? 404 : 400;
 }
 
-/* Does the request ask for a stream? The header suffices: a message of the modern era whose method differs from it is
- * refused, and older clients have no such method. */
+/* Does the request ask for a stream? The header suffices: a message of the modern protocol version
+ * is refused if its method differs from the header, and older clients do not have this method. */
 static bool endpoint_listens(const struct post *p)
 {
 	return p->kind == POST_LISTEN ||
@@ -155,7 +155,7 @@ static bool endpoint_prepare(struct serve *s, struct http_exchange *x, struct ht
 	return !status;
 }
 
-/* Finds the kind of the request by its HTTP method. false: the request is refused. */
+/* Finds the kind of request by the HTTP method. false: the request is refused. */
 static bool take_method(struct http_exchange *x, struct post *p)
 {
 	const struct http_request *r = http_request_of(x);
@@ -208,7 +208,7 @@ void endpoint_serve(struct serve *s, struct http_exchange *x, struct http_caller
 
 /* --- answers ---------------------------------------------------------------------------------------- */
 
-/* The exchange has ended. If its answer gave a lock, the desk learns whether it arrived. */
+/* Ends the exchange. If its answer gave a lock, the worker learns whether the answer arrived. */
 static void endpoint_finish(struct job *j, bool arrived)
 {
 	struct post *p = j->post;
@@ -232,7 +232,7 @@ static void endpoint_finish(struct job *j, bool arrived)
 	j->exchange = NULL;
 	j->status = 0;
 	j->gone = false;
-	worker_put(d, j); /* the desk may have freed it already */
+	worker_put(d, j); /* the worker may have freed it already */
 	d->jobs--;
 }
 
@@ -261,7 +261,7 @@ struct piece {
 	bool last;
 };
 
-/* A stream shows that the agent is alive, so it must end with its token. */
+/* An open stream shows that the agent is alive, so it must end when its token is revoked. */
 static void endpoint_ping(void *job)
 {
 	struct job *j = job;

@@ -72,11 +72,11 @@
 #include "face/mcp/mcp.h"
 #include "face/serve/serve.h"
 
-/* --- sessions (visit.c) ---------------------------------------------------------------------------- */
+/* --- session ids (session_id.c) ------------------------------------------------------------------------- */
 
-/* The owner of a session. */
+/* The owner of a session. Another token, agent or queue cannot use its id. */
 struct session_owner {
-	struct str token; /* the hash of the token; empty: no token is needed here */
+	struct str token; /* the token's hash; empty: no token is needed here */
 	struct str agent, queue;
 };
 
@@ -88,12 +88,13 @@ struct session_id {
 /* Makes or reads the key in the state folder. 0 or -errno. */
 int session_ids_open(struct session_ids *v, const char *dir);
 void session_ids_close(struct session_ids *v);
-/* A name for a new session. */
+/* Makes a name for a new session. */
 struct str session_id_begin(struct arena *a);
-/* Its id. Any thread may call it. */
+/* The session id of this name. Any thread may call it. */
 struct str session_id_make(const struct session_ids *v, const struct session_owner *who,
 			   struct str run, const char *version, struct arena *a);
-/* The session of this id; false: there is none for this visitor, or it has ended. */
+/* Finds the session of this id. false: this visitor has no session with this id, or it has
+ * ended. */
 bool session_id_find(struct session_ids *v, const struct session_owner *who, struct str id,
 		     struct session_id *out, struct arena *a);
 int session_id_end(struct session_ids *v, struct str run);
@@ -102,27 +103,27 @@ int session_id_end(struct session_ids *v, struct str run);
 
 enum post_kind { POST_MESSAGE, POST_LISTEN, POST_END };
 
-/* The parts of a request that the desk needs besides its body. All texts are in the arena. */
+/* The parts of a request that the worker needs besides its body. All texts are in the arena. */
 struct post {
 	struct arena arena;
 	enum post_kind kind;
 	struct session_owner who;
-	struct str run, profile;          /* of the query */
+	struct str run, profile;          /* from the query */
 	struct str version, method, name; /* headers */
 	bool has_version, has_method, has_name;
-	bool has_session, knows_session; /* there is an id; it is that of `visit` */
+	bool has_session, knows_session; /* the request has an id; it is the id of `visit` */
 	struct session_id session_id;
 	bool streams; /* the client accepts an event stream */
-	/* of the desk */
-	struct job *next; /* the next open exchange of the seat */
+	/* only for the worker */
+	struct job *next; /* the session's next open exchange */
 	bool modern;
 	bool open, streaming;
-	struct str session; /* the id of the new session */
-	/* the lock that the answer gives; the loop tells the desk whether it arrived */
+	struct str session; /* the new session's id */
+	/* the lock that the answer gives; the loop tells the worker whether the answer arrived */
 	struct granted *granted;
 	bool arrived;
-	/* of the loop */
-	bool counted; /* it is one of the streams of its token */
+	/* only for the loop */
+	bool counted; /* counts as one of its token's streams */
 	bool started, broken;
 	struct http_timer *ping;
 };
@@ -130,19 +131,21 @@ struct post {
 void endpoint_serve(struct serve *s, struct http_exchange *x, struct http_caller *c);
 /* The loop has the answer of a job that was not streamed. */
 void endpoint_done(struct serve *s, struct job *j);
-/* Sends a part of an event stream; last: and ends it. Any thread may call it. */
+/* Sends a part of an event stream; last: also ends the stream. Any thread may call it. */
 void endpoint_send(struct job *j, struct str text, bool last);
 void post_free(struct post *p);
 
-/* --- eras (era.c) ----------------------------------------------------------------------------------- */
+/* --- protocol versions (mcp_http.c) ---------------------------------------------------------------------- */
 
-/* Is the message of the era without sessions? */
+/* Does the message use the protocol version without sessions? */
 bool protocol_version_is_modern(const struct post *p, const json_t *message);
-/* Checks the headers and the members that every message of its era needs. 0, or the status of a refusal and the message in
- * *error. */
+/* Checks the headers and the members that every message of its protocol version needs. 0, or the
+ * status of a refusal and the error message in *error. */
 int protocol_version_check(const struct post *p, json_t *message, json_t **error);
-/* The status of an answer. */
+/* The HTTP status of an answer. */
 int protocol_version_status(bool modern, int error);
+
+/* --- sessions in memory (mcp_session.c) -------------------------------------------------------------------- */
 
 struct mcp_session {
 	struct mcp_session *next;
@@ -152,14 +155,14 @@ struct mcp_session {
 	struct mcp m;
 	struct mcp_host host;
 	struct str agents, token;
-	const char *hash, *only; /* of the token: its hash; its only queue, or empty */
+	const char *hash, *only; /* the token's hash; its only queue, or empty */
 	struct meter *caller;
 	enum role role;
 	struct job *open; /* exchanges that are not answered yet */
 	struct arena passes;
-	int64_t due;              /* when to look again, in boot time; -1: never */
-	bool untold;              /* this round has not looked at it yet */
-	const struct job *asking; /* the job that is being run: its answer is not sent from here */
+	int64_t due;              /* when to do the next due work, in boot time; -1: never */
+	bool untold;              /* this round has not reached it yet */
+	const struct job *asking; /* the job that is being run: its caller sends its answer */
 };
 
 void mcp_session_free(struct mcp_session *t);
@@ -170,20 +173,18 @@ void mcp_session_take_back(struct mcp_session *t);
 void mcp_session_hang_up(struct mcp_session *t, struct job *j);
 /* Drops the sessions that have been idle for too long. */
 void mcp_sessions_sweep(struct worker *d);
-
-/* --- seats (seat.c) --------------------------------------------------------------------------------- */
-
-/* Takes the jobs of JOB_SETTLE out of the list, and does them. */
+/* Takes the jobs of JOB_SETTLE out of the list, and settles them. */
 struct job *mcp_sessions_settle(struct job *list);
-/* true: the job has its answer. false: it stays open, or was answered by a stream; do not touch it any more. */
+/* true: the job has its answer. false: it stays open, or a stream has answered it; do not touch it
+ * any more. */
 bool mcp_session_run(struct worker *d, struct job *j);
 /* Does the work that is due; changed: the queue may have changed. */
 void mcp_sessions_check(struct worker *d, bool changed);
-/* Time until seats_look() is due; -1: nothing is. */
+/* Time until mcp_sessions_check() is due; -1: nothing is due. */
 int64_t mcp_sessions_next(const struct worker *d);
-/* Does anybody wait for changes of the queue? */
+/* Is a session waiting for changes of the queue? */
 bool mcp_sessions_await(const struct worker *d);
-/* Answers all that is open: the server ends. */
+/* Answers all open exchanges, because the server is ending. */
 void mcp_sessions_drain(struct worker *d);
 void mcp_sessions_end(struct worker *d);
 

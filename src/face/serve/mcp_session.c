@@ -11,12 +11,14 @@
 #include "client/queue_lock.h"
 #include "face/serve/mcp_http.h"
 #include "format/json.h"
+
 #define IDLE_MS (INT64_C(10) * 60 * 1000)
 #define HOLD_MS (INT64_C(3600) * 1000)
 
-/* --- the queue of the desk -------------------------------------------------------------------------- */
+/* --- the worker's queue ----------------------------------------------------------------------------- */
 
-/* The queue asks its desk for the locks of the whole queue that the caller holds. Only an admin can hold one. */
+/* The queue asks its worker for the locks of the whole queue that the caller holds. Only an admin
+ * can hold one. */
 static void lend_passes(struct mcp_session *t)
 {
 	struct client *c = &t->m.session.client, *worker = &t->worker->session.client;
@@ -74,7 +76,7 @@ static bool may_act_as(void *mcp_session, struct str agent)
 	return bearer_names(&b, agent);
 }
 
-/* The loop counts the calls when it has the answer. A batch has several. */
+/* The loop counts the calls when it gets the answer. A JSON-RPC batch has several calls. */
 static void note_call(void *mcp_session, void *via, const struct command *tool, enum result code)
 {
 	struct job *j = via;
@@ -99,7 +101,7 @@ static void session_forget(struct mcp_session *t, struct job *j)
 	j->post->open = false;
 }
 
-/* Notifications of a session go to its newest stream. */
+/* A session's notifications go to its newest stream. */
 static struct job *stream_of(const struct mcp_session *t)
 {
 	struct job *j = t->open;
@@ -129,7 +131,7 @@ static void send_message(void *mcp_session, struct str message)
 	struct client *c = &t->m.session.client;
 
 	if (!j)
-		return; /* nobody listens */
+		return; /* no stream is open */
 	if (out->last) {
 		j->post->granted = c->granted;
 		c->granted = NULL;
@@ -185,7 +187,7 @@ static bool is_idle(const struct mcp_session *t, int64_t ms)
 {
 	int64_t silent = os_boot_ms() - t->m.heard;
 
-	/* a subscription without a stream does not keep its seat for ever */
+	/* a subscription without a stream does not keep its session for ever */
 	return !t->open && !t->m.held && silent >= (t->m.subscriptions ? IDLE_MS : ms);
 }
 
@@ -198,8 +200,8 @@ static size_t mcp_sessions_of(const struct worker *d, const struct meter *caller
 	return n;
 }
 
-/* The session of the caller with the most sessions that has been silent for the longest time. NULL: nobody has more than
- * `caller` would have. */
+/* The longest silent session of the caller with the most sessions. NULL: no caller has more
+ * sessions than `caller` would have. */
 static struct mcp_session *largest_loses(struct worker *d, const struct meter *caller)
 {
 	size_t most = mcp_sessions_of(d, caller) + 1;
@@ -216,8 +218,9 @@ static struct mcp_session *largest_loses(struct worker *d, const struct meter *c
 	return best;
 }
 
-/* Makes room for one seat of the caller. An idle one can be made again at any time. If none is idle, the caller with the
- * most seats loses one, so that nobody can occupy them all. false: that is this caller. */
+/* Makes room for one more session of this caller. An idle session can be created again at any time.
+ * If none is idle, the caller with the most sessions loses one, so that no caller can occupy all
+ * places. false: this caller itself has the most. */
 static bool make_room(struct worker *d, const struct meter *caller)
 {
 	struct mcp_session *oldest = NULL;
@@ -293,7 +296,7 @@ static struct mcp_session *mcp_session_new(struct worker *d, struct job *j, stru
 	return t;
 }
 
-/* The run of a caller: its own name for it, else its session, else its token. */
+/* The run of a caller: the name that it gave, else its session, else its token. */
 static struct str run_of(const struct job *j, struct arena *a)
 {
 	const struct post *p = j->post;
@@ -348,7 +351,7 @@ static void set_json(struct job *j, int status, json_t *o)
 	json_decref(o);
 }
 
-/* Keeps the exchange of a call that waits, or that listens. */
+/* Keeps the exchange of a call that waits or listens. */
 static void keep_open(struct mcp_session *t, struct job *j)
 {
 	j->post->open = true;
@@ -393,7 +396,7 @@ static bool session_tell(struct worker *d, struct job *j, json_t *message)
 	struct mcp_session *t;
 
 	if (p->modern && !json_object_get(message, "id")) {
-		j->status = 202; /* a call is cancelled by the end of its exchange */
+		j->status = 202; /* the end of its exchange cancels a call, not a notification */
 		return true;
 	}
 	if (begins)
@@ -435,7 +438,7 @@ static bool hear_message(struct worker *d, struct job *j)
 		return true;
 	}
 	j->parts = json_array_size(message);
-	if (j->parts > BATCH_MAX) /* none of them is made */
+	if (j->parts > BATCH_MAX) /* none of the calls is made */
 		j->parts = BATCH_MAX;
 	j->post->modern = protocol_version_is_modern(j->post, message);
 	status = protocol_version_check(j->post, message, &error);
@@ -463,9 +466,9 @@ bool mcp_session_run(struct worker *d, struct job *j)
 {
 	struct mcp_session *t;
 
-	d->in_session = true; /* until seats_look() */
+	d->in_session = true; /* until mcp_sessions_check() */
 	if (j->post->kind == POST_MESSAGE && answers_room(j) < MESSAGE_MAX) {
-		answers_refuse(j); /* before the call is made: its answer may be long */
+		answers_refuse(j); /* before the call is made, because its answer may be long */
 		return true;
 	}
 	if (j->post->kind == POST_MESSAGE)

@@ -8,9 +8,7 @@
 
 #define RETRY_MS 1000
 
-/* --- due work --------------------------------------------------------------------------------------- */
-
-/* A caller that went away must not get a task any more. */
+/* A caller that has gone must not get a task. */
 static void drop_gone(struct mcp_session *t)
 {
 	for (struct job *j = t->open, *next; j; j = next) {
@@ -31,7 +29,7 @@ static void session_due_check(struct mcp_session *t, bool changed)
 		t->m.changed = true;
 	else if (t->due < 0 || t->due > os_boot_ms())
 		return;
-	/* no task for a token that was revoked, and no renewal of its locks */
+	/* a revoked token gets no task, and its locks are not renewed */
 	if (!access_worker_holds(t->worker, t->hash)) {
 		mcp_session_free(t);
 		return;
@@ -42,7 +40,7 @@ static void session_due_check(struct mcp_session *t, bool changed)
 	t->due = left < 0 ? -1 : os_boot_ms() + left;
 }
 
-/* The store is out of reach. */
+/* Delays the due work while the store cannot be reached. */
 static void put_off(struct mcp_session *t)
 {
 	drop_gone(t);
@@ -50,7 +48,7 @@ static void put_off(struct mcp_session *t)
 		t->due = os_boot_ms() + RETRY_MS;
 }
 
-/* The loop closes a queue only if no session is in use. */
+/* The loop closes a queue only if none of its sessions is in use. */
 static void note_use(struct worker *d)
 {
 	bool used = false;
@@ -64,15 +62,16 @@ static void begin_round(struct worker *d)
 {
 	for (const struct mcp_session *t = d->mcp_sessions; t; t = t->next)
 		if (t->untold)
-			return; /* the last one is not over */
+			return; /* the last round is not over */
 	for (struct mcp_session *t = d->mcp_sessions; t; t = t->next)
 		t->untold = true;
 	d->round_changed = d->mcp_sessions_changed;
 	d->mcp_sessions_changed = false;
 }
 
-/* Looks at each session once in a round. A round takes as many turns as it needs, so that many sessions of one caller do not
- * keep the others waiting. d->untold: the next turn has to go on. */
+/* Does the due work of each session once in a round. A round takes as many batches as it needs, so
+ * that one caller's many sessions do not keep other callers waiting. d->untold: the next batch
+ * continues the round. */
 void mcp_sessions_check(struct worker *d, bool changed)
 {
 	struct answer ans = { 0 };

@@ -24,7 +24,7 @@
 	5 /* at once: a further one has less room, and the rest of its changes is made later */
 #define COMMIT_LEAST (1u << 20)
 #define CHANGE_ROOM (2u << 10) /* memory of a change itself, beside that of its answer */
-#define BRIEF_ROOM (8u << 20)  /* of an answer: for the brief answers of changes */
+#define BRIEF_ROOM (8u << 20)  /* of an answer: reserved for the brief answers of changes */
 
 /* The parts of a job. Their texts are in its body. */
 struct batch {
@@ -34,10 +34,10 @@ struct batch {
 	struct str *calls; /* ids of changes */
 	enum arrival *arrivals;
 	size_t n;
-	size_t next;  /* those before it have their answers in the job */
-	size_t taken; /* parts of the commit under way */
-	bool resumed; /* some parts were made in an earlier turn */
-	bool full;    /* the answer of a read did not fit: there is no room for others */
+	size_t next;  /* the parts before it have their answers in the job */
+	size_t taken; /* parts in the commit under way */
+	bool resumed; /* some parts were made in an earlier batch of the worker */
+	bool full;    /* a read's answer did not fit: there is no room for others */
 };
 
 static bool is_packed(const struct job *j)
@@ -50,7 +50,7 @@ static bool packed_reads(const struct request *rq)
 	return op_flags(rq->op) & OP_READS;
 }
 
-/* Sets the caller of the request: the token decides, not the request itself. */
+/* Sets the request's caller: the token decides, not the request itself. */
 static bool packed_sign(struct worker *d, struct job *j, struct request *rq)
 {
 	struct str agent;
@@ -176,7 +176,7 @@ static void add_brief(struct job *j, const struct answer *ans, bool read)
 	arena_free(&a);
 }
 
-/* Adds the answer of the part that is next. */
+/* Adds the answer of the next part. */
 static void add_answer(struct job *j, const struct answer *full)
 {
 	struct answer shown = *full, *ans = &shown;
@@ -213,7 +213,8 @@ static void add_answer(struct job *j, const struct answer *full)
 	j->type = FRAME_TYPE;
 }
 
-/* The caller waits for a task: the next try reads the request again, because a later attempt of it may come before. */
+/* Does the caller wait for a task? Then the next attempt reads the request again, because a later
+ * attempt of the same request may arrive first. */
 static bool packed_waits(struct job *j, const struct answer *ans, bool last)
 {
 	if (last || j->batch->n != 1 || ans->code != NO_TASKS || !j->parked ||
@@ -252,7 +253,7 @@ static int64_t now_us(void)
 	return os_monotonic_ns() / 1000;
 }
 
-/* The answers behind a refused call stay empty: none of the calls was made. */
+/* Makes all calls or none. If one is refused, the answers of the others stay empty. */
 static void call_all(struct queue *q, struct batch *b, struct answer *answers, struct arena *a)
 {
 	size_t bad = 0;
@@ -269,8 +270,8 @@ static void call_all(struct queue *q, struct batch *b, struct answer *answers, s
 			answers[i] = (struct answer){ 0 };
 }
 
-/* The call got a lock when it first arrived, and somebody else ended that lock; or it ended a lock, and the task was
- * acquired again. A refusal would hide this. */
+/* The call got a lock when it first arrived, and somebody else ended that lock; or it ended a lock,
+ * and the task was acquired again. A refusal would hide this from the caller. */
 static void tell_lost(struct answer *ans)
 {
 	int64_t now = ans->now;
@@ -286,7 +287,7 @@ static void packed_note(struct worker *d, const struct request *rq, struct str c
 			enum arrival arrival, struct answer *ans)
 {
 	late_note(d->serve->late, rq, call, ans);
-	/* the caller may have made the call once */
+	/* the caller may have made the call only once */
 	if (ans->repeated && arrival == ARRIVAL_AGAIN)
 		ans->repeated = REPEATED_MAYBE;
 	worker_failed(d, ans);
@@ -321,7 +322,7 @@ static bool is_made(const struct answer *answers, size_t n)
 	return !n;
 }
 
-/* A job whose calls are one commit of their own. */
+/* Runs a job whose calls are one commit of their own. */
 static void run_alone(struct worker *d, struct job *j)
 {
 	struct client *client = &d->session.client;
@@ -356,7 +357,7 @@ static bool is_late(struct worker *d, struct job *j, size_t i)
 	return true;
 }
 
-/* Adds the changes of the job that are next. */
+/* Adds the job's next changes to the commit. */
 static void take_changes(struct worker *d, struct job *j, struct commit *c)
 {
 	struct batch *b = j->batch;
@@ -395,7 +396,7 @@ static void add_command(struct worker *d, struct job *j, struct commit *c, bool 
 		commit_add(c, rq, STR(""), ARRIVAL_FIRST);
 }
 
-/* Is the job one that takes time before the commit? */
+/* Does the job take time before the commit? */
 static bool takes_time(const struct job *j)
 {
 	return !j->status &&
@@ -431,7 +432,7 @@ void packed_run(struct worker *d, struct job *list, bool last)
 	struct commit c = { 0 };
 	size_t jobs = 0, k = 0, *from;
 
-	d->ran = NULL; /* the first of the jobs is made, however long the turn has lasted */
+	d->ran = NULL; /* the first job is made, however long the batch has lasted */
 	for (struct job *j = list; j; j = j->next)
 		jobs++;
 	from = arena_array(&c.arena, size_t, jobs + 1);
@@ -443,7 +444,7 @@ void packed_run(struct worker *d, struct job *list, bool last)
 	k = 0;
 	for (struct job *j = list; j; j = j->next, k++) {
 		if (j->asked && c.answers[from[k]].put_off) {
-			call_forget(j); /* it is made alone, in this turn */
+			call_forget(j); /* it is made alone, in this batch */
 			j->tried = false;
 		} else if (j->asked)
 			call_end(d, j, c.answers + from[k], last);
@@ -456,7 +457,7 @@ void packed_run(struct worker *d, struct job *list, bool last)
 
 /* --- reads -------------------------------------------------------------------------------------- */
 
-/* false: the caller waits. */
+/* Makes one read. false: the caller waits. */
 static bool read_one(struct worker *d, struct job *j, bool last)
 {
 	struct arena a = answers_arena(j, READ_ROOM);
@@ -469,8 +470,7 @@ static bool read_one(struct worker *d, struct job *j, bool last)
 		queue_call(d->session.client.conn.queue, &j->batch->rqs[j->batch->next], &ans, &a);
 	worker_failed(d, &ans);
 	done = !packed_waits(j, &ans, last);
-	arena_count(&a,
-		    a.held < ANSWER_MAX ? a.held : ANSWER_MAX); /* the answer is as long at most */
+	arena_count(&a, a.held < ANSWER_MAX ? a.held : ANSWER_MAX); /* the answer is not longer */
 	if (done && a.crowded && only_reads(j))
 		answers_refuse(j);
 	else if (done)
@@ -486,7 +486,7 @@ bool packed_go_on(struct worker *d, struct job *j, bool last)
 	if (!packed_open(d, j))
 		return true;
 	b = j->batch;
-	if (!packed_reads(&b->rqs[b->next])) { /* a call that waits is tried alone */
+	if (!packed_reads(&b->rqs[b->next])) { /* a call that waits is retried alone */
 		packed_run(d, j, last);
 		return j->status != 0;
 	}

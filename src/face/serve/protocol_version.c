@@ -45,7 +45,8 @@ static int version_refuse(const json_t *message, int status, enum rpc_error code
 
 /* --- headers ---------------------------------------------------------------------------------------- */
 
-/* A name that does not fit into a header is sent as =?base64?…?=. false: it is damaged. */
+/* Decodes a name that does not fit into a header and is sent as =?base64?…?=. false: it is
+ * damaged. */
 static bool version_decode(struct str *value, struct arena *a)
 {
 	struct str inner = *value;
@@ -104,7 +105,7 @@ static int check_modern(const struct post *p, const json_t *message, json_t **er
 				      "the header MCP-Protocol-Version differs from the message",
 				      error);
 	if (!str_is(p->version, MCP_MODERN))
-		return 0; /* mcp_take() refuses it, with the revisions that there are */
+		return 0; /* mcp_take() refuses it and names the supported versions */
 	fault = header_fault(p, message);
 	return fault ? version_refuse(message, 400, RPC_HEADER, fault, error) : 0;
 }

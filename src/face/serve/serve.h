@@ -36,17 +36,17 @@
 
 #define WAIT_MAX_MS 60000
 #define DRAIN_MS 25000
-#define WORKERS_MAX 64   /* open queues besides the server's own */
+#define WORKERS_MAX 64 /* open queues besides the server's own */
 #define WORKERS_SPARE \
 	16 /* of these, reserved for callers that have opened fewer queues than this */
 #define ANSWER_MAX BODY_MAX
 #define ANSWER_SHORT (64u << 10) /* every caller gets answers of this length */
 #define READ_ROOM (128u << 20)   /* memory of one packed read, before it becomes an answer */
-#define JSON_ROOM (64u << 20)    /* the same for one command */
+#define JSON_ROOM (64u << 20)    /* memory of one command, before its answer becomes JSON */
 
 /* --- callers ------------------------------------------------------------------------------------ */
 
-/* The limits of one token. Entries are never freed: there are as many as tokens. */
+/* One token's limits. Entries stay until the server ends: there are only as many as tokens. */
 struct meter {
 	struct meter *next;
 	char *name;
@@ -54,26 +54,26 @@ struct meter {
 	int64_t filled_ms;
 	int64_t used; /* wall clock */
 	int waits, streams;
-	struct http_party party; /* its connections */
-	atomic_size_t unsent;    /* bytes of long answers that it has not read yet: see answers.c */
+	struct http_party party; /* the token's connections */
+	atomic_size_t unsent;    /* bytes of long answers that are not read yet: see serve_call.c */
 	struct arena_pool memory; /* of its answers, from the first byte that is read for them */
 };
 
 struct http_caller {
 	struct meter *meter;
-	char *name, *agents, *queue; /* of the token; queue NULL: any */
-	char *hash;                  /* of the token; empty: no token was needed */
+	char *name, *agents, *queue; /* from the token; queue NULL: any */
+	char *hash;                  /* the token's hash; empty: no token was needed */
 	enum role role;
 };
 
 struct access {
 	char *dir;         /* the state folder */
 	bool none;         /* --auth none */
-	bool own;          /* the tokens are only in memory: those of one person's board */
-	struct str secret; /* then: the token for this run */
-	struct stat seen;  /* of the file of tokens when it was read */
+	bool own;          /* the tokens are only in memory: they belong to one person's board */
+	struct str secret; /* if own: the token for this run */
+	struct stat seen;  /* the token file when it was read */
 	int fault;    /* 0; -errno: the file cannot be read, and no token is valid until it can */
-	bool checked; /* at that file, in this turn of the loop */
+	bool checked; /* the token file was checked in this iteration of the loop */
 	int64_t checked_ms;
 	struct http_later *later;
 	struct arena arena;
@@ -81,7 +81,7 @@ struct access {
 	struct meter *meters;
 	struct failures *failures;
 	struct known *known;
-	int64_t noted_ms; /* when the uses were written */
+	int64_t noted_ms; /* when the times of last use were written */
 	uint64_t refused;
 };
 
@@ -90,25 +90,29 @@ struct serve;
 void access_open(struct access *x);
 /* Reads the tokens again if the file changed, or always. 0 or -errno: until the next success no token is valid. */
 int access_load(struct access *x, bool always);
-/* Finds the caller. owner: the user of the server, who needs no token. 0, or the status of a refusal (401, 429, 503), and the reason. 429: the caller has failed too often, so
- * the answer is best delayed. */
+/* Finds the caller. owner: the user of the server, who needs no token. Returns 0, or the status
+ * of a refusal (401, 429, 503) and its reason. 429: the caller has failed too often; delay the
+ * answer. */
 int access_check(struct serve *s, const struct http_request *r, struct str address, bool owner,
 		 struct http_caller *out, const char **reason, int *retry_s);
-/* Finds a valid token by the start of its hash, and its whole hash, which is valid until the next call. */
+/* Finds a valid token by the start of its hash. The whole hash stays valid until the next call. */
 bool access_hash(struct serve *s, struct str start, struct str *hash);
-/* Makes the tokens of one person's board. Returns one that is good for one login. */
+/* Makes the tokens of one person's board. Returns a token that is valid for one login. */
 struct str access_own(struct access *x, struct str agent);
-/* The token of this run, in exchange for the one that is good for one login; empty: the caller has another one. */
+/* Exchanges the token for one login for the token of this run. Empty: the caller has another
+ * token. */
 struct str access_exchange(struct access *x, const struct http_caller *c);
-/* Takes one call from the caller's burst. false: too many; *retry_s: when it may call again. */
+/* Takes one call from the caller's burst. false: there were too many calls; *retry_s: when the
+ * caller may call again. */
 bool access_spend(struct serve *s, struct meter *m, int *retry_s);
-/* Takes more calls, which came in one request. They may exceed the burst: then the caller's next requests are refused until
- * it has made up for them. */
+/* Takes the further calls of one request from the burst. They may exceed it: then the caller's next
+ * requests are refused until the burst has refilled. */
 void access_charge(struct meter *m, size_t calls);
 void access_note_uses(struct access *x, bool now);
-/* Is the token of this caller still valid? */
+/* Is this caller's token still valid? */
 bool access_holds(struct serve *s, const struct http_caller *c);
-/* The same for the thread of a desk, by the hash of the token. Tokens that cannot be read are not valid. */
+/* access_holds() for a worker's thread, by the token's hash. If the tokens cannot be read, none is
+ * valid. */
 struct worker;
 bool access_worker_holds(struct worker *d, const char *hash);
 void access_close(struct access *x);
@@ -134,57 +138,56 @@ struct job {
 	struct worker *worker;
 	struct http_exchange *exchange; /* only for the loop */
 	struct http_caller caller;
-	struct meter
-		*payer; /* the caller whose share of the desk it takes; NULL: the server itself */
+	struct meter *payer; /* the caller whose share of the worker it uses; NULL: the server */
 	const struct command *command;
-	const struct store_call *store; /* of JOB_STORE */
-	bool all;                       /* of JOB_PACKED: all calls are made, or none */
-	int64_t attempt;                /* of JOB_PACKED: the caller sends it for this time */
-	struct batch *batch;            /* of JOB_PACKED: its parts, as far as they are read */
-	struct asked *asked; /* of JOB_COMMAND: its change, for the commit of this turn */
-	struct post *post;   /* of JOB_MCP and JOB_SETTLE */
+	const struct store_call *store; /* for JOB_STORE */
+	bool all;                       /* for JOB_PACKED: either all calls are made, or none */
+	int64_t attempt;                /* for JOB_PACKED: the number of this attempt */
+	struct batch *batch;            /* for JOB_PACKED: its parts, as far as they are read */
+	struct asked *asked; /* for JOB_COMMAND: its change, for the commit of this batch */
+	struct post *post;   /* for JOB_MCP and JOB_SETTLE */
 	struct buf body, after;
-	size_t parts; /* of JOB_COMMAND and JOB_MCP: the calls that it made */
+	size_t parts; /* for JOB_COMMAND and JOB_MCP: the number of calls that it made */
 	struct attempts wait;
-	bool first;    /* of a stream: begin with a snapshot, or after a cursor that the peer had */
-	bool wakes;    /* of a stream: the peer reads the queue itself when something changed */
-	bool parked;   /* the caller's meter counts it */
-	bool gone;     /* its peer has closed; under the lock of the desk */
-	bool tried;    /* this turn made its calls */
-	bool put_off;  /* it goes on in the next turn */
-	bool untried;  /* it waits, and the queue has changed since its last try */
-	int64_t since; /* of a stream: leases that expired until then were reported */
-	size_t pages; /* of a stream: the pages of a snapshot under way that were sent; 0: there is none */
+	bool first;   /* for a stream: begin with a snapshot, or after a cursor that the peer had */
+	bool wakes;   /* for a stream: the peer reads the queue itself when something has changed */
+	bool parked;  /* the caller's meter counts it */
+	bool gone;    /* its peer has closed; under the worker's lock */
+	bool tried;   /* this batch made its calls */
+	bool put_off; /* it continues in the next batch */
+	bool untried; /* it is waiting, and the queue has changed since its last attempt */
+	int64_t since; /* for a stream: leases that expired until then were reported */
+	size_t pages; /* for a stream: the pages of an unfinished snapshot that were sent; 0: there is none */
 	struct buf
 		page; /* the last task of these pages; or the last expired lease of a page, which expired at `since` */
-	bool more; /* of a stream: look again when the peer has taken this */
+	bool more; /* for a stream: read again when the peer has taken this */
 	int64_t began_ns;
-	void *owner; /* the stream or the count that it belongs to */
+	void *owner; /* the stream or the metrics request that it belongs to */
 	/* the answer */
-	int status; /* 0: none, its peer is gone */
+	int status; /* 0: there is no answer, because its peer is gone */
 	enum result code;
 	struct buf answer;
 	const char *type;
-	size_t unsent;     /* bytes of it that the caller's meter counts */
-	struct made *made; /* of JOB_PACKED and JOB_MCP */
+	size_t unsent;     /* bytes of the answer that the caller's meter counts */
+	struct made *made; /* for JOB_PACKED and JOB_MCP */
 	size_t made_n;
 };
 
-/* --- desks -------------------------------------------------------------------------------------- */
+/* --- workers ------------------------------------------------------------------------------------ */
 
-/* Leases that expired; see lapse.c. Of the thread of the desk. */
+/* Expired leases; see worker_order.c. Only the worker's thread uses it. */
 struct expiries {
-	int64_t since;   /* those that expired until then are counted, or were before the server */
+	int64_t since;   /* leases that expired until then are counted, if after the start */
 	int64_t next;    /* when the next lease expires, by os_boot_ms(); 0: none is known */
-	int64_t checked; /* when the desk looked, by os_boot_ms() */
-	bool stale;      /* a call may have taken a lock after that */
+	int64_t checked; /* when the worker last read the locks, by os_boot_ms() */
+	bool stale;      /* a call may have taken a lock since */
 	uint64_t n;
 };
 
 struct worker {
 	struct worker *next;
 	struct serve *serve;
-	char *queue; /* empty: the one that the server was started for */
+	char *queue; /* empty: the queue that the server was started for */
 	pthread_t thread;
 	pthread_mutex_t lock;
 	int wake;                 /* an eventfd */
@@ -192,158 +195,168 @@ struct worker {
 	/* under the lock */
 	struct job *first, **last;
 	bool stop;
-	/* of the loop */
+	/* only for the loop */
 	size_t jobs;
 	struct stream *streams;
 	struct meter *opener; /* the caller that opened it */
 	int64_t used_ms;      /* when it got its last job, by os_boot_ms() */
-	/* of its thread */
+	/* only for its thread */
 	struct session session;
 	struct arena arena;
 	struct job *waiting, **waiting_last;
-	struct access access;     /* the tokens, to judge calls that wait */
-	struct job *pending;      /* jobs that other turns have left over */
-	const struct meter *ran;  /* the caller of the last job that took time in this turn */
-	const struct meter *slow; /* the caller whose job made the last turn long; NULL: none */
-	bool untried;             /* so is one of the waiting calls */
+	struct access access;     /* the tokens, to check calls that wait */
+	struct job *pending;      /* jobs that earlier batches left over */
+	const struct meter *ran;  /* the caller of the last job that took time in this batch */
+	const struct meter *slow; /* the caller whose job made the last batch long; NULL: none */
+	bool untried;             /* a waiting call has `untried` set */
 	int64_t batch_began;      /* by os_boot_ms() */
 	bool open;
-	bool creates; /* the turn has a job that creates the queue */
+	bool creates; /* the batch has a job that creates the queue */
 	struct expiries expiries;
 	struct mcp_session *mcp_sessions;
-	bool mcp_sessions_changed; /* the queue has changed since this round over the seats began */
-	bool round_changed;        /* it had changed before */
+	bool mcp_sessions_changed; /* the queue has changed since this round over the sessions began */
+	bool round_changed;        /* the queue had changed before this round began */
 	bool untold;               /* the round is not over */
-	atomic_bool watched;       /* somebody streams its events */
+	atomic_bool watched;       /* a caller is streaming its events */
 	atomic_bool reload;        /* the settings may have changed: open it again */
 	atomic_bool broken;        /* it could not be opened */
-	atomic_bool in_session; /* a session of MCP is in use: it holds a lock, waits or listens */
+	atomic_bool in_session;    /* an MCP session is in use: it holds a lock, waits or listens */
 };
 
-/* The desk of the queue; it may be opened for this caller. NULL: too many are in use, or no thread can be made. */
+/* The queue's worker; it may be opened for this caller. NULL: too many are in use, or no thread can
+ * be created. */
 struct worker *worker_find(struct serve *s, struct str queue, struct meter *opener);
 struct str worker_name(const struct worker *d);
 /* Hands the job over. */
 void worker_put(struct worker *d, struct job *j);
-/* Tells the desk that the peer of the job is gone. */
+/* Tells the worker that the job's peer is gone. */
 void worker_gone(struct job *j);
-/* Gives the answered job back to the loop. */
+/* Returns the answered job to the loop. */
 void worker_answer(struct job *j);
-/* Lets every desk see that the server drains. */
+/* Makes every worker notice that the server is draining. */
 void worker_wake_all(struct serve *s);
-/* Ends every desk; waiting calls get an answer first. */
+/* Ends every worker; waiting calls get an answer first. */
 void worker_end_all(struct serve *s);
-/* Closes the desk if its queue cannot be opened: callers could otherwise fill the server with names of queues that do not
- * exist. */
+/* Closes the worker if its queue cannot be opened. Otherwise callers could fill the server with
+ * names of queues that do not exist. */
 void worker_drop_broken(struct serve *s, struct worker *d);
-/* After the HTTP server: its connections tell the desks that their peers are gone. */
+/* Call it after the HTTP server is freed: until then its connections tell the workers that their
+ * peers are gone. */
 void worker_free_all(struct serve *s);
-/* The jobs of a turn in the order in which they are made. The caller that made the last turn long comes after the others. */
+/* Sorts the jobs of a batch into the order in which they are made. The caller that made the last
+ * batch long comes after the others. */
 struct job *fair_order(const struct worker *d, struct job *list);
-/* Opens the queue, in the thread of the desk. false: *ans has the reason. */
+/* Opens the queue, in the worker's thread. false: *ans has the reason. */
 bool worker_open(struct worker *d, struct answer *ans, struct arena *a);
-/* Opens the queue again for the next turn if this answer may come from a store that moved. */
+/* Opens the queue again for the next batch if this answer may come from a store that was moved. */
 void worker_failed(struct worker *d, const struct answer *ans);
-/* Has the turn lasted so long that it should end, because other callers may wait? */
+/* Has the batch lasted so long that it should end, because other callers may be waiting? */
 bool worker_share_is_over(const struct worker *d);
 /* A session for one call of this caller. */
 struct session worker_session(struct worker *d, const struct http_caller *c, struct arena *a);
 
 struct job *job_new(enum job_kind kind, struct http_exchange *x, struct http_caller *c);
 void job_free(struct job *j);
-/* Is the peer of the job gone? Nobody would learn of a task that it got. */
+/* Is the job's peer gone? Then nobody would learn of a task that the job got. */
 bool job_is_gone(const struct job *j);
-/* Runs in the thread of the desk. true: the answer is there; false: the job waits, until j->due at the latest. */
+/* Runs in the worker's thread. true: the job has its answer; false: it waits, until j->wait ends at
+ * the latest. */
 bool call_run(struct worker *d, struct job *j, bool last);
-/* May the change of the command be committed with those of others? */
+/* Can the command's change be committed together with others? */
 bool call_joins(const struct command *c);
-/* Asks the command for its change: the caller makes it, in a commit with others, and calls call_end() with the answer.
- * NULL: there is no change to make; the job may have its answer already. */
+/* Asks the command for its change. The caller commits it with others and passes the answer to
+ * call_end(). NULL: there is no change to make; the job may have its answer already. */
 const struct request *call_begin(struct worker *d, struct job *j, bool last);
 void call_end(struct worker *d, struct job *j, const struct answer *ans, bool last);
-/* Drops the change: the job makes it alone. */
+/* Drops the change: the job is then run alone. */
 void call_forget(struct job *j);
-/* The changes of packed jobs and of commands of a list, in one commit. Jobs that are answered have a status afterwards. */
+/* Commits the changes of the packed jobs and commands in the list together. Afterwards each
+ * answered job has a status. */
 void packed_run(struct worker *d, struct job *list, bool last);
-/* Makes the next parts of a packed job: its reads, or a call that waits. true: the answer is there. */
+/* Makes the next parts of a packed job: its reads, or a call that waits. true: the job has its
+ * answer. */
 bool packed_go_on(struct worker *d, struct job *j, bool last);
 void packed_close(struct job *j);
-/* The command with a route that makes such a request. NULL: there is none. */
+/* The command with a route that makes this kind of request. NULL: there is none. */
 const struct command *packed_command(enum op op);
 struct late *late_new(void);
 void late_free(struct late *l);
 enum arrival {
 	ARRIVAL_FIRST,
 	ARRIVAL_AGAIN, /* the call came before; the network or the client has repeated it */
-	ARRIVAL_LATE /* a later attempt came before it, or the caller has ended the lock of the call */
+	ARRIVAL_LATE   /* a later attempt came before it, or the caller has ended the call's lock */
 };
 enum arrival late_check(struct late *l, const struct request *rq, struct str call, int64_t attempt);
-/* Has this very call got its lock before, or ended it? */
+/* Has this very call already got its lock, or already ended it? */
 bool late_settled(struct late *l, const struct request *rq, struct str call);
 void late_note(struct late *l, const struct request *rq, struct str call, const struct answer *ans);
-/* A function of the queue that is not a call: /v1/store?do=NAME. NULL: there is none of this name. */
+/* A function of the queue that is not a call: /v1/store?do=NAME. NULL: there is none with this
+ * name. */
 const struct store_call *store_find(struct str name);
 enum role store_role(const struct store_call *c);
-/* Does one of the jobs create the queue of the desk? */
+/* Does one of the jobs create the worker's queue? */
 bool store_creates(const struct worker *d, const struct job *list);
 void store_run(struct worker *d, struct job *j);
-/* Sets a JSON error as the answer of the job. */
+/* Sets a JSON error as the job's answer. */
 void job_refuse(struct job *j, int status, enum result code, struct str message, struct str hint,
 		const char *fault);
 void job_fail(struct job *j, const struct answer *ans);
-/* The agent of a call, in `a`. false: the token does not allow this name; *why says so. */
+/* The agent of a call, allocated in `a`. false: the token does not allow this name; *why says
+ * so. */
 bool caller_agent(const struct serve *s, const struct http_caller *c, struct str said,
 		  struct str *out, const char **why);
-/* Takes the parts of the job from the caller's burst; the request itself has taken one. */
+/* Takes the job's parts from the caller's burst; the request itself has taken one. */
 void job_charge(struct job *j);
-/* The call does not wait any more. */
+/* The call has stopped waiting. */
 void job_unpark(struct job *j);
 /* The loop has the answered job. */
 void job_done(void *job);
 
 /* --- the memory of answers --------------------------------------------------------------------------- */
 
-/* The memory of all answers, and that of one token, to begin with. */
+/* The initial pool for all answers, or (with `whole`) for one token's answers. */
 struct arena_pool answers_memory(struct arena_pool *whole);
-/* An arena for what is read for the answer. If it gets crowded, the caller has to come again. */
+/* An arena for the data that is read for the answer. If it gets crowded, the caller has to come
+ * again. */
 struct arena answers_arena(const struct job *j, size_t limit);
-/* The bytes that the answer may have. Whatever does not fit is refused, or made brief if it tells of a change. Less than
- * ANSWER_MAX: the caller has to read its other answers first. */
+/* The bytes that the answer may have. A longer answer is refused; if it reports a change, it is
+ * made brief instead. Less than ANSWER_MAX: the caller has to read its other answers first. */
 size_t answers_room(const struct job *j);
-/* Counts the bytes that the answer has now. In the thread of the desk, before the loop gets the job. */
+/* Counts the bytes that the answer has now. Runs in the worker's thread, before the loop gets the
+ * job. */
 void answers_made(struct job *j);
 void answers_drop(struct job *j);
-/* Counts the memory of the JSON body in an arena of the caller's. false: the job is refused. */
+/* Counts the memory of the JSON body in an arena of the caller. false: the job is refused. */
 bool answers_body(struct job *j, struct arena *a);
-/* Refuses a job that only reads, because the answers of its caller need too much memory. */
+/* Refuses a job that only reads, because its caller's answers need too much memory. */
 void answers_refuse(struct job *j);
 /* Sends the answer and ends the exchange. */
 void answers_send(struct job *j, struct http_headers extra);
 
 /* --- leases that expire ---------------------------------------------------------------------------- */
 
-/* When the desk has to look, by os_boot_ms(); INT64_MAX: never. */
+/* When the worker has to check for expired leases, by os_boot_ms(); INT64_MAX: never. */
 int64_t expiry_due(const struct worker *d);
-/* Counts the leases that expired. true: there are some that were not known. */
+/* Counts the leases that have expired. true: some of them were not known. */
 bool expiry_check(struct worker *d);
 
 /* --- events ------------------------------------------------------------------------------------- */
 
-/* wakes: the stream has only a line for each change, and counts as a call that waits. */
+/* wakes: the stream has only one line for each change, and counts as a call that waits. */
 void events_start(struct serve *s, struct http_exchange *x, struct worker *d, struct http_caller *c,
 		  bool wakes);
-/* Runs in the thread of the desk: looks for news after the cursor of the job. */
+/* Runs in the worker's thread: reads the news after the job's cursor. */
 void events_run(struct worker *d, struct job *j);
 /* The loop has the news. */
 void events_done(struct job *j);
-/* The store changed: look again. Runs in the loop. */
+/* The store changed: read the news again. Runs in the loop. */
 void events_check(void *worker);
 void events_end_all(struct serve *s);
 
 /* --- the board ------------------------------------------------------------------------------------ */
 
 struct web_file;
-/* The file of the board at this path; NULL: there is none. */
+/* The board's file at this path; NULL: there is none. */
 const struct web_file *web_find(struct str path);
 void web_serve(struct http_exchange *x, const struct web_file *f);
 /* Tells the caller its role and name. */
@@ -352,12 +365,12 @@ void web_whoami(struct serve *s, struct http_exchange *x, const struct http_call
 /* Answers /v1/proof. */
 void proof_serve(struct serve *s, struct http_exchange *x);
 
-/* Opens the board of one person in a browser, with the token that is good for one login. */
+/* Opens one person's board in a browser, with the token that is valid for one login. */
 void browser_open(struct serve *s, struct str once);
-/* Removes the page that has that token. */
+/* Removes the page that contains that token. */
 void browser_forget(struct serve *s);
 
-/* Writes the board with the tasks of the queue to a file; -: standard output. */
+/* Writes the board with the queue's tasks to a file; -: standard output. */
 enum result snapshot_export(struct session *s, struct str file, struct reply *out);
 
 /* --- counts and words ---------------------------------------------------------------------------- */
@@ -390,7 +403,7 @@ struct spread { /* a histogram */
 	double sum;
 };
 
-struct commits { /* the same for several threads, of whole numbers */
+struct commits { /* a histogram of whole numbers, for several threads */
 	_Atomic uint64_t n[BUCKETS + 1], sum;
 };
 
@@ -405,9 +418,9 @@ struct counts {
 void counts_http(struct serve *s, enum route route, int status);
 /* Counts the calls of an answered job. */
 void counts_job(struct serve *s, const struct job *j);
-/* From any thread: a commit of this number of changes. */
+/* Counts a commit of this number of changes. Any thread may call it. */
 void counts_commit(struct serve *s, size_t changes, int64_t took_us);
-/* Answers /metrics; the counts of tasks come from the desks. */
+/* Answers /metrics; the task counts come from the workers. */
 void metrics_serve(struct serve *s, struct http_exchange *x, struct http_caller *c);
 void metrics_run(struct worker *d, struct job *j);
 void metrics_done(struct job *j);
@@ -421,18 +434,19 @@ void say_log(const struct http_request *r, const char *address, int status, size
 	     int64_t took_ms, void *serve);
 /* A line for the person who started the server. */
 void say_line(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* A line of the log about the server itself, which --log none does not suppress. level: info or warn. */
+/* A line of the log about the server itself; --log none does not suppress it. level: info or
+ * warn. */
 void say_note(struct serve *s, const char *level, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
 /* --- the server ---------------------------------------------------------------------------------- */
 
-/* Sessions of MCP clients (endpoint.h). */
+/* Session ids of MCP clients (mcp_http.h). */
 struct session_ids {
 	struct arena arena, ended_arena;
 	struct str key, ended;
-	char *ended_file; /* NULL: they are only in memory */
-	struct stat seen; /* of that file */
+	char *ended_file; /* NULL: the ended sessions are only in memory */
+	struct stat seen; /* that file, when it was read */
 };
 
 struct serve {
@@ -446,38 +460,42 @@ struct serve {
 	struct late *late;
 	struct counts counts;
 	char *openapi;
-	char *page; /* of browser_open(); NULL: there is none */
+	char *page; /* made by browser_open(); NULL: there is none */
 	bool read_only, ready;
 	atomic_bool draining; /* waiting calls are answered at once */
 	int log;              /* 0: logfmt, 1: JSON, 2: none */
-	uint64_t log_unsaid;  /* dropped lines that no line of the log has counted yet */
+	uint64_t log_unsaid;  /* dropped lines that no log line has reported yet */
 	int64_t started;      /* wall clock */
 	int64_t rate, burst;
 	int64_t waits_max, streams_max;
 	struct arena_pool memory;     /* of all answers */
-	atomic_int commits;           /* being made, by all desks */
-	_Atomic int64_t sessions_max; /* of each desk */
+	atomic_int commits;           /* under way now, in all workers */
+	_Atomic int64_t sessions_max; /* for each worker */
 };
 
 /* The handler of http/http_server.h. */
 void route_request(struct http_exchange *x, void *serve);
-/* Lets an admin send more than other callers. */
+/* Lets an admin send a larger body than other callers. */
 void route_head(struct http_exchange *x, void *serve);
 enum route route_of(struct str path);
 const struct command *route_command(struct str name);
 /* Refuses the request with a JSON error. */
 void route_refuse(struct http_exchange *x, int status, const char *reason, const char *hint);
 void route_refuse_method(struct http_exchange *x, const char *allowed);
-/* The value of a member of the query; empty: it is not there. false: it is not valid. */
+/* A parameter's value in the query; empty: it is not there. false: it is not valid. */
 bool route_query(struct str query, const char *name, struct str *out, struct arena *a);
-/* The desk that the request is for; NULL: it is refused. */
+/* The worker that the request is for; NULL: the request was refused. */
 struct worker *route_worker(struct serve *s, struct http_exchange *x, const struct http_caller *c);
-/* Gives the job to its desk, which learns if the peer goes away. */
+/* Gives the job to its worker, which learns if the peer goes away. */
 void route_hand_over(struct serve *s, struct http_exchange *x, struct worker *d, struct job *j,
 		     bool may_wait);
-/* The client's address: of the peer, or from the proxy. */
+/* The client's address: the peer's own, or the one that the proxy named. */
 struct str route_address(const struct serve *s, const struct http_request *r);
 enum result serve_run(struct session *s, const struct serve_args *a, struct reply *out);
+
+/* --- web -------------------------------------------------------------------------------------- */
+
+/* web: the board's files, which are part of the module. tools/embed-web makes the table. */
 
 struct web_form {
 	const char *begin, *end;

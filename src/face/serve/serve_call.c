@@ -15,7 +15,7 @@
 #include "format/answer_form.h"
 #include "format/json.h"
 
-#define JSON_TIMES 2 /* the memory of the JSON of an answer, by that of the answer */
+#define JSON_TIMES 2 /* memory of an answer's JSON, as a multiple of the answer's own */
 #define JSON_MOST (3 * (size_t)JSON_ROOM) /* of an answer with its JSON */
 
 static bool good_name(struct str s)
@@ -26,7 +26,8 @@ static bool good_name(struct str s)
 	return s.n <= NAME_MAX_BYTES && text_valid(s);
 }
 
-/* Takes a name out of the arguments, unless the command has an argument of that name itself. false: it is not a name. */
+/* Takes a name out of the arguments, unless the command itself has an argument with this key.
+ * false: it is not a valid name. */
 static bool take_name(const struct command *c, json_t *o, const char *key, struct str *name,
 		      struct arena *a)
 {
@@ -97,7 +98,8 @@ static bool add_reply(struct job *j, const struct reply *r, size_t room, struct 
 	return !j->answer.full;
 }
 
-/* The change was made, so its caller must learn that, and the lock that it got. */
+/* Makes the answer brief. The change was made, so the caller must learn that, and the lock that it
+ * got. */
 static void set_brief(struct job *j, const struct reply *r, struct arena *a)
 {
 	struct reply brief = *r;
@@ -105,7 +107,7 @@ static void set_brief(struct job *j, const struct reply *r, struct arena *a)
 	brief.ans = answer_brief(&r->ans, a);
 	if (add_reply(j, &brief, ANSWER_SHORT, a))
 		return;
-	j->answer.n = 0; /* the answer of a command that tells more than struct answer */
+	j->answer.n = 0; /* too long even so: the command adds to struct answer */
 	j->answer.full = false;
 	if (j->code != SUCCESS) {
 		say_error(
@@ -142,7 +144,7 @@ static void set_answer(struct job *j, const struct reply *r, bool changed, struc
 	answers_made(j);
 }
 
-/* The caller waits for a task: sets when to try again. */
+/* Does the call wait for a task? Then this sets the time of the next attempt. */
 static bool may_wait(struct job *j, const struct reply *r, int64_t wait, bool last)
 {
 	if (last || r->ans.code != NO_TASKS || wait <= 0)
@@ -185,11 +187,11 @@ static bool read_arguments(struct worker *d, struct job *j, struct asked *x)
 	if (!known || fault)
 		return false;
 	x->wait = x->args->wait;
-	x->args->wait = 0; /* the desk waits, not the command */
+	x->args->wait = 0; /* the worker waits, not the command */
 	return true;
 }
 
-/* Answers the job with the reply. false: it waits. */
+/* Answers the job with the reply. false: the job waits. */
 static bool serve_call_answer(struct worker *d, struct job *j, struct asked *x, bool last)
 {
 	bool waits;
@@ -223,7 +225,7 @@ bool call_joins(const struct command *c)
 	if (c == &cmd_next)
 		return true;
 	return c->op && !(op_flags(c->op) & OP_READS) && (!c->run || c->runs) &&
-	       c->op != OP_ARCHIVE && c->op != OP_LOCK_CLEANUP; /* of many tasks */
+	       c->op != OP_ARCHIVE && c->op != OP_LOCK_CLEANUP; /* these change many tasks */
 }
 
 void call_forget(struct job *j)
@@ -267,9 +269,20 @@ void call_end(struct worker *d, struct job *j, const struct answer *ans, bool la
 	call_forget(j);
 }
 
-#define UNSENT_MAX ANSWER_MAX     /* of long answers: a caller with more of them is behind */
-#define MEMORY_ALL (1024u << 20)  /* of the answers of all tokens */
-#define MEMORY_TOKEN (192u << 20) /* of one token; one of its answers may exceed it */
+/* --- answers ---------------------------------------------------------------------------------- */
+
+/*
+ * Answers on their way to callers. A caller that asks for long answers in many queues at once, or
+ * does not read them, must not fill the memory. So its meter counts the memory of its answers while
+ * the workers make them, and the bytes of long answers until the peer has taken them. Each token
+ * has a share of the memory for all answers; the more tokens use theirs, the smaller each share is.
+ * A caller without room still gets short answers, and learns the outcome of every change: a long
+ * answer to a read is refused, and a long answer to a change is made brief.
+ */
+
+#define UNSENT_MAX ANSWER_MAX     /* of long answers: a caller with more has to read them first */
+#define MEMORY_ALL (1024u << 20)  /* for the answers of all tokens */
+#define MEMORY_TOKEN (192u << 20) /* for one token; one of its answers may exceed it */
 
 #define BEHIND STR("the answers of this token need too much memory now")
 
@@ -363,7 +376,7 @@ void answers_send(struct job *j, struct http_headers extra)
 	}
 	u = mem_alloc(sizeof(*u));
 	*u = (struct unsent){ j->caller.meter, j->unsent };
-	j->unsent = 0; /* was_sent() gives it back */
+	j->unsent = 0; /* was_sent() subtracts it */
 	http_reply_own(j->exchange, j->status, j->type, extra, &j->answer, was_sent, u);
 }
 

@@ -20,13 +20,12 @@
 #include "format/answer_form.h"
 #include "format/json.h"
 #include "format/record_form.h"
+
 #define PING STR(": \n\n")
 #define CHANGE STR("event: change\ndata: {}\n\n")
 #define PAGE_TASKS 500
 #define PAGE_EVENTS 200
-#define PAGE_MAX ((size_t)1 << 20) /* an event that begins behind this is for the next page */
-
-/* --- in the thread of the desk --------------------------------------------------------------------- */
+#define PAGE_MAX ((size_t)1 << 20) /* an event that begins after this is for the next page */
 
 static void add_message(struct buf *out, struct str id, const char *event, json_t *data)
 {
@@ -51,7 +50,7 @@ static void set_cursor(struct job *j, struct str cursor)
 	buf_adds(&j->after, cursor);
 }
 
-/* The newest event of the log; empty: there is none. */
+/* The cursor of the newest event in the log; empty: the log has no events. */
 static enum result events_newest(struct worker *d, struct str *cursor, struct answer *ans,
 				 struct arena *a)
 {
@@ -64,7 +63,8 @@ static enum result events_newest(struct worker *d, struct str *cursor, struct an
 	return ans->code;
 }
 
-/* Is the last task of the page before this one gone? Then the store cannot say which tasks come after it. */
+/* Is the last task of the previous page gone? Then the store cannot say which tasks come after
+ * it. */
 static bool anchor_is_gone(struct worker *d, const struct job *j)
 {
 	struct request rq = { .op = OP_SHOW };
@@ -99,8 +99,9 @@ static json_t *page_json(const struct job *j, const struct answer *ans, struct a
 	return o;
 }
 
-/* One page of the snapshot. The first one finds the cursor: an event that comes later is then sent, although a page may show
- * it. Only the last page has the cursor as its id, so a peer that lost a page begins again. */
+/* Adds one page of the snapshot. The first page finds the cursor, so every later event is sent,
+ * even if a page already shows its change. Only the last page has the cursor as its id, so a peer
+ * that lost a page begins again. */
 static enum result add_snapshot(struct worker *d, struct job *j, struct answer *ans,
 				struct arena *a)
 {
@@ -122,7 +123,7 @@ static enum result add_snapshot(struct worker *d, struct job *j, struct answer *
 		return add_snapshot(d, j, ans, a);
 	}
 	arena_count(a, answer_json_memory(ans));
-	if (a->crowded) /* the reader comes back */
+	if (a->crowded) /* the reader reconnects */
 		return API_ERROR;
 	if (!j->pages)
 		j->since = ans->now;
@@ -132,11 +133,12 @@ static enum result add_snapshot(struct worker *d, struct job *j, struct answer *
 	if (ans->more)
 		buf_adds(&j->page, ans->tasks[ans->n_tasks - 1].id);
 	j->pages = ans->more ? j->pages + 1 : 0;
-	j->more = true; /* the next page, or the events of the meantime */
+	j->more = true; /* the next page, or the events since the first page */
 	return SUCCESS;
 }
 
-/* Is there an event with this cursor? It reads the whole log, once for each reader that comes back. */
+/* Is there an event with this cursor? This reads the whole log, once for each reader that
+ * reconnects. */
 static bool is_in_log(struct worker *d, struct str cursor, struct arena *a)
 {
 	struct request rq = { .op = OP_LOG };
@@ -150,7 +152,7 @@ static bool is_in_log(struct worker *d, struct str cursor, struct arena *a)
 	return false;
 }
 
-/* Cursors that are numbers only grow, so one behind the newest event is of another log. */
+/* Numeric cursors only grow, so a cursor behind the newest event belongs to another log. */
 static bool is_known(struct worker *d, struct str cursor, struct arena *a)
 {
 	struct answer ans = { 0 };
@@ -166,7 +168,8 @@ static bool is_known(struct worker *d, struct str cursor, struct arena *a)
 	return str_to_i64(cursor, &then) && then >= 0 && then <= now;
 }
 
-/* The time of the event with this cursor. 0: it is not known, so every expired lease may be news. */
+/* The time of the event with this cursor. 0: it is not known, so every expired lease may be
+ * news. */
 static int64_t time_of(struct worker *d, struct str cursor, struct arena *a)
 {
 	struct request rq = { .op = OP_LOG };
@@ -184,7 +187,8 @@ static int64_t time_of(struct worker *d, struct str cursor, struct arena *a)
 	return 0;
 }
 
-/* Sets *out to the task of the event as it is now; null: it was removed, or the event is about a lock of the whole queue. */
+/* Sets *out to the event's task as it is now; null: it was removed, or the event is about a lock of
+ * the whole queue. */
 static enum result task_now(struct worker *d, const struct job *j, const struct event *e,
 			    json_t **out)
 {
@@ -220,8 +224,8 @@ static bool comes_again(const struct answer *ans, size_t i)
 	return false;
 }
 
-/* If the task cannot be read now, for want of memory, the event is not added either: the stream ends, and its reader comes
- * back for both. */
+/* If there is not enough memory to read the task, the event is not added either: the stream ends,
+ * and its reader reconnects for both. */
 static enum result add_event(struct worker *d, struct job *j, const struct event *e, bool with_task,
 			     struct arena *a)
 {
@@ -258,7 +262,7 @@ static enum result add_page(struct worker *d, struct job *j, const struct answer
 	return SUCCESS;
 }
 
-/* Was the expired lease on a page that was sent? They come in the order of their time and id. */
+/* Was the expired lease on a page that was sent? Expired leases are sorted by time and id. */
 static bool was_on_page(const struct job *j, const struct event *e)
 {
 	struct str last = buf_str(&j->page);
@@ -267,7 +271,8 @@ static bool was_on_page(const struct job *j, const struct event *e)
 	       (e->at < j->since || (e->at == j->since && index_id_cmp(e->task, last) <= 0));
 }
 
-/* Leases that expired come after the last event of the log. If they fill a page, j->since and j->page name its last one. */
+/* Expired leases come after the last event of the log. If they fill a page, j->since and j->page
+ * name its last one. */
 static enum result add_expired(struct worker *d, struct job *j, struct answer *ans, struct arena *a)
 {
 	struct request rq = { .op = OP_LOG };
@@ -314,7 +319,7 @@ static enum result add_news(struct worker *d, struct job *j, struct answer *ans,
 	return code != SUCCESS || j->more ? code : add_expired(d, j, ans, a);
 }
 
-/* A change makes an event of the log, or is a lease that expired. */
+/* A change is an event of the log or an expired lease. */
 static enum result add_change(struct worker *d, struct job *j, struct answer *ans, struct arena *a)
 {
 	struct request rq = { .op = OP_LOG };
@@ -349,7 +354,7 @@ static enum result add_events(struct worker *d, struct job *j, struct answer *an
 		code = add_snapshot(d, j, ans, a);
 	else
 		code = add_news(d, j, ans, a);
-	if (j->first && code == SUCCESS && !j->answer.n) /* it came back and missed nothing */
+	if (j->first && code == SUCCESS && !j->answer.n) /* it missed nothing */
 		buf_adds(&j->answer, PING);
 	return code;
 }

@@ -95,8 +95,9 @@ static void add_number(struct buf *b, int form, const char *name, int64_t n)
 	add_member(b, form, name, str_c(text), true);
 }
 
-/* Would a write block? A pipe or a terminal may have a reader that does not read. Every other caller of the server would
- * wait with us, so a line that nobody takes is dropped. A line is shorter than PIPE_BUF, so it goes in whole. */
+/* Can a line be written without blocking? A pipe or a terminal may have a reader that does not
+ * read, and every other caller of the server would wait with us. So a line that nobody reads is
+ * dropped. A line is shorter than PIPE_BUF, so it is written whole. */
 static bool has_reader(void)
 {
 	struct pollfd p = { .fd = STDERR_FILENO, .events = POLLOUT };
@@ -109,7 +110,7 @@ static bool write_text(struct str text)
 	return has_reader() && tty_write(STDERR_FILENO, text) == 0;
 }
 
-/* Says how many lines are missing, as soon as somebody reads again. */
+/* Logs the number of dropped lines as soon as somebody reads again. */
 static bool tell_dropped(struct serve *s)
 {
 	uint64_t n = s->log_unsaid;
@@ -128,7 +129,7 @@ static bool tell_dropped(struct serve *s)
 	return false;
 }
 
-/* Frees the line. */
+/* Writes the line, and frees it. */
 static void write_line(struct serve *s, struct buf *b)
 {
 	buf_addc(b, '\n');
@@ -139,7 +140,7 @@ static void write_line(struct serve *s, struct buf *b)
 	buf_free(b);
 }
 
-/* The path without the query: a caller might put its token there by mistake. */
+/* Logs the path without the query: a caller might put its token there by mistake. */
 void say_log(const struct http_request *r, const char *address, int status, size_t bytes,
 	     int64_t took_ms, void *serve)
 {

@@ -38,7 +38,8 @@ static const struct strs *serve_addresses(const struct serve_args *a)
 	return a->listen.n ? &a->listen : &one;
 }
 
-/* May it serve on these addresses? local: other machines cannot reach any of them. */
+/* Returns the reason why the server must not listen on these addresses, or NULL. local: other
+ * machines cannot reach any of them. */
 static const char *serve_exposed(const struct serve_args *a, bool local)
 {
 	if (str_is(a->auth, "none") && (!local || a->behind_proxy))
@@ -60,8 +61,9 @@ static const char *serve_misuse(const struct serve_args *a)
 	return serve_exposed(a, local);
 }
 
-/* Each connection needs a descriptor, and so do the files of the queues and of the tokens. Raises the limit of the process,
- * or else lowers the limits of connections. Without a reserve, the server could not even read that a token was revoked. */
+/* Each connection needs a descriptor, and so do the files of the queues and tokens. Raises the
+ * process's limit, or else lowers the limits of connections. Without a reserve, the server could
+ * not even read that a token was revoked. */
 static void fit_descriptors(struct http_limits *l)
 {
 	rlim_t wanted = l->connections_max + l->unauthenticated_max + RESERVE;
@@ -146,7 +148,7 @@ static const char *const *host_names(const struct serve_args *a, struct arena *a
 
 /* --- tokens -------------------------------------------------------------------------------------- */
 
-/* The first start makes a token, so that nobody has to serve without one. */
+/* The first start makes a token, so that nobody has to serve without tokens. */
 static int first_token(struct serve *s, char **file)
 {
 	struct arena *a = s->session->arena;
@@ -237,7 +239,7 @@ static void on_end(void *serve)
 	http_server_drain(s->http, DRAIN_MS);
 }
 
-/* The settings of the server, and through new sessions those of each queue. */
+/* Reloads the server's settings, and through new sessions those of each queue. */
 static void reload_settings(struct serve *s)
 {
 	struct client fresh = { 0 };
@@ -277,7 +279,7 @@ static void on_reload(void *serve)
 
 /* --- the run ------------------------------------------------------------------------------------- */
 
-/* A service manager chooses the addresses of its sockets, so look at the sockets themselves. */
+/* A service manager chooses the addresses of its sockets, so this checks the sockets themselves. */
 static bool all_local(struct serve *s)
 {
 	struct str url;
@@ -351,7 +353,8 @@ static void serve_loop(struct serve *s, const char *token_file, struct str once)
 	browser_forget(s);
 }
 
-/* The signals come first: one that arrives as soon as somebody can connect ends the server with success. */
+/* The signal handlers come first: a signal that arrives as soon as somebody can connect must end
+ * the server with success. */
 static enum result listen_and_loop(struct serve *s, const char *token_file, struct str once,
 				   struct reply *out)
 {
@@ -387,7 +390,7 @@ static void close_all(struct serve *s)
 	session_ids_close(&s->session_ids);
 }
 
-/* The queue must exist: better an error now than one for each caller. */
+/* The queue must exist: one error now is better than an error for each caller. */
 static enum result try_queue(struct session *s, struct reply *out)
 {
 	struct answer ans = { 0 };
@@ -451,6 +454,10 @@ enum result serve_run(struct session *session, const struct serve_args *a, struc
 	close_all(&s);
 	return code;
 }
+
+/* --- module ----------------------------------------------------------------------------------- */
+
+/* The interface of pawl-serve.so for the program that loads it. */
 
 static const struct serve_ops ops = { .run = serve_run, .board_export = snapshot_export };
 

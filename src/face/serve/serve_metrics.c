@@ -19,7 +19,7 @@ static const int statuses[STATUSES] = { 0,   200, 400, 401, 403, 404, 405, 408,
 
 /* --- counting ------------------------------------------------------------------------------------ */
 
-/* A status that is not in the list counts as 500. */
+/* Counts a response. A status that is not in the list counts as 500. */
 void counts_http(struct serve *s, enum route route, int status)
 {
 	size_t i = 0;
@@ -29,7 +29,8 @@ void counts_http(struct serve *s, enum route route, int status)
 	s->counts.http[route][i < STATUSES ? i : 14]++;
 }
 
-/* A tool of the MCP profile pm is not in the table. It counts as the command of its operation. */
+/* The command's index in the table. A tool of the MCP profile pm is not in it and counts as the
+ * command of its operation. */
 static size_t index_of(const struct command *c)
 {
 	size_t i = 0;
@@ -256,7 +257,7 @@ struct tally {
 	uint64_t abandoned;
 };
 
-/* One answer to /metrics: it waits for the figures of every open queue. */
+/* One answer to /metrics. It waits for the figures of every open queue. */
 struct record_counts {
 	struct serve *serve;
 	struct http_exchange *exchange;

@@ -122,7 +122,7 @@ static json_t *openapi_get(const char *summary, const char *type, bool open)
 	return json_pack("{s:o}", "get", o);
 }
 
-/* The messages of MCP have a specification of their own. */
+/* MCP messages have a specification of their own, so they are not described here. */
 static json_t *mcp_operation(const char *summary, const char *status, const char *type)
 {
 	json_t *all = openapi_answers(), *done = json_pack("{s:s}", "description", "the answer");

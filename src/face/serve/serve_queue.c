@@ -15,9 +15,9 @@ struct doing {
 	struct job *j;
 	struct queue *queue;
 	struct frame_bulk head;
-	struct str items, rest; /* the frames behind the head; those that are not read yet */
+	struct str items, rest; /* the frames behind the head; the frames that are not read yet */
 	struct buf out;         /* frames behind the answer */
-	size_t counted;         /* bytes of them that the arena has counted */
+	size_t counted;         /* bytes of out that the arena has counted */
 	struct answer ans;
 	struct arena *arena;
 };
@@ -26,7 +26,7 @@ enum { HEAD = 1, TELLS = 2 }; /* the frames that core/op.def explains */
 
 struct store_call {
 	const char *name;
-	enum role role;  /* the least one */
+	enum role role;  /* the lowest role that may call it */
 	unsigned frames; /* HEAD, TELLS */
 	enum result (*run)(struct doing *x);
 };
@@ -98,7 +98,7 @@ static enum result do_names(struct doing *x)
 	return queue_names(x->queue, add_name, x, &x->ans, x->arena);
 }
 
-/* Counts the bytes that the frames need, here and in the answer. Not 0: they are too many. */
+/* Counts the bytes that the frames need, here and in the answer. Not 0: there are too many. */
 static int serve_queue_grow(struct doing *x)
 {
 	arena_count(x->arena, 2 * (x->out.n - x->counted));
@@ -192,7 +192,8 @@ static int next_item(void *ctx, struct item *out, struct arena *a)
 	return 0;
 }
 
-/* Looks at all items before any of them changes the queue: records before entries of the log, as many as announced. */
+/* Checks all items before any of them changes the queue: records come before log entries, and there
+ * are as many as announced. */
 static bool good_items(struct doing *x, bool parcels)
 {
 	struct arena a = { 0 };
@@ -287,13 +288,13 @@ static enum result not_scratch(struct doing *x)
 			   STR("on the server's machine: pawl init --queue NAME"));
 }
 
-/* The desk has created the queue when it opened it: see desk_open(). */
+/* The worker created the queue when it opened it: see worker_open(). */
 static enum result do_create(struct doing *x)
 {
 	return is_scratch(x->d) ? SUCCESS : not_scratch(x);
 }
 
-/* Nothing but queue_close() may follow, so the desk closes. */
+/* Only queue_close() may follow, so the worker closes the queue. */
 static enum result do_discard(struct doing *x)
 {
 	enum result code;
@@ -339,7 +340,7 @@ enum role store_role(const struct store_call *c)
 	return c->role;
 }
 
-/* Reads the head; the agent in it must be one of the token. false: the job is refused. */
+/* Reads the head; the token must allow the agent in it. false: the job is refused. */
 static bool read_head(struct doing *x)
 {
 	struct str one, agent;
@@ -390,7 +391,7 @@ void store_run(struct worker *d, struct job *j)
 	};
 	enum result code;
 
-	/* a change has a short answer, and must not be refused for the sake of others */
+	/* a change has a short answer, and must not be refused because others use the memory */
 	if (!(j->store->frames & TELLS))
 		a = answers_arena(j, STORE_ROOM);
 	if (read_head(&x)) {

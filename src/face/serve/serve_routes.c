@@ -201,7 +201,7 @@ static void peer_gone(struct http_exchange *x, void *job)
 	worker_gone(job);
 }
 
-/* A caller may let only some of its calls wait. The others are answered at once. */
+/* A caller may let only some of its calls wait. Its other calls are answered at once. */
 static void route_park(struct serve *s, struct job *j)
 {
 	if (j->caller.meter->waits >= s->waits_max)
@@ -218,7 +218,8 @@ void route_hand_over(struct serve *s, struct http_exchange *x, struct worker *d,
 	j->worker = d;
 	if (may_wait)
 		route_park(s, j);
-	/* a peer may close its side and still read the answer, so only calls that stay open depend on it */
+	/* a peer may close its side and still read the answer, so only calls that stay open depend
+	 * on the peer */
 	if (may_wait || j->kind == JOB_MCP)
 		http_on_gone(x, peer_gone, j);
 	worker_put(d, j);
@@ -254,7 +255,7 @@ static void serve_command(struct serve *s, struct http_exchange *x, struct http_
 	arena_free(&a);
 }
 
-/* Is it a POST of packed requests? Else it is refused. */
+/* Is the request a POST of packed requests? If not, it is refused. */
 static bool is_packed_post(struct http_exchange *x)
 {
 	const struct http_request *r = http_request_of(x);
@@ -423,7 +424,8 @@ static int find_caller(struct serve *s, const struct http_request *r, struct htt
 
 #define SLOW_MS 1000
 
-/* A refusal that is sent later. A peer that guesses tokens waits for it, and needs a connection for that time. */
+/* A refusal that is sent later. A peer that guesses tokens has to wait for it, and needs a
+ * connection meanwhile. */
 struct refusal {
 	struct http_exchange *exchange;
 	struct http_timer *timer;
@@ -458,7 +460,7 @@ static void refuse_slowly(struct serve *s, struct http_exchange *x, const char *
 	http_on_gone(x, refusal_drop, f);
 }
 
-/* Finds the caller, and a place for its connection. false: the request has its refusal. */
+/* Finds the caller, and a place for its connection. false: the request has been refused. */
 static bool route_admit(struct serve *s, struct http_exchange *x, struct http_caller *c)
 {
 	const char *reason;
@@ -487,8 +489,8 @@ static bool is_public(enum route route)
 	       route == ROUTE_PROOF;
 }
 
-/* The server reads no long body of a caller that it does not know. An import is one body: only callers that may import may
- * send a body of that size. */
+/* The server does not read a long body of an unknown caller. An import is one body, so only callers
+ * that may import may send a body of that size. */
 void route_head(struct http_exchange *x, void *serve)
 {
 	struct serve *s = serve;
@@ -553,7 +555,7 @@ void route_request(struct http_exchange *x, void *serve)
 	const char *reason;
 	int status;
 
-	guard.links = route == ROUTE_WEB; /* the page of browser_open() has such a link */
+	guard.links = route == ROUTE_WEB; /* browser_open() makes a page that links here */
 	status = http_guard_check(&guard, r, &reason);
 	if (status)
 		route_refuse(x, status, reason, "");

@@ -20,7 +20,7 @@
 
 /* --- the key --------------------------------------------------------------------------------------- */
 
-/* Of two servers that start at once, one makes the key. */
+/* If two servers start at once, link() lets only one of them make the key. */
 static int make_key(const char *path, struct arena *a)
 {
 	const char *draft = arena_printf(a, "%s.%lld", path, (long long)getpid()).p;
@@ -55,7 +55,7 @@ int session_ids_open(struct session_ids *v, const char *dir)
 
 	if (v->key.n)
 		return 0;
-	if (!dir) { /* without a home folder sessions end with the server */
+	if (!dir) { /* without a home folder, sessions end with the server */
 		v->key = secret_make(&v->arena);
 		return 0;
 	}
@@ -80,7 +80,7 @@ void session_ids_close(struct session_ids *v)
 
 /* --- ids ------------------------------------------------------------------------------------------- */
 
-/* A session is of one token, agent and queue: others cannot use its id. */
+/* A session belongs to one token, agent and queue: others cannot use its id. */
 static struct str session_id_sign(const struct session_ids *v, const struct session_owner *who,
 				  struct str id, struct arena *a)
 {
@@ -129,12 +129,13 @@ static bool is_ended(struct session_ids *v, struct str run)
 	return false;
 }
 
-/* Copies the list without the sessions whose ids have expired, and without the oldest ones of very many. */
+/* Copies the list without expired session ids. If the list is very long, its oldest lines are
+ * dropped. */
 static void add_current(struct buf *b, struct str rest)
 {
 	int64_t at;
 
-	if (rest.n > ENDED_MAX / 2) { /* by half, so that the next ones need not do it again */
+	if (rest.n > ENDED_MAX / 2) { /* a large cut, so that cuts are rare */
 		rest = str_n(rest.p + rest.n - ENDED_MAX / 4, ENDED_MAX / 4);
 		(void)str_cut(&rest, '\n');
 	}
@@ -157,7 +158,7 @@ static void shorten_file(struct session_ids *v)
 	buf_free(&b);
 }
 
-/* Without a file the list is in memory, which must not grow for ever. */
+/* Without a file, the list is in memory and must not grow for ever. */
 static void end_in_memory(struct session_ids *v, struct str line)
 {
 	struct buf b = BUF_MAX(ENDED_MAX);
@@ -182,7 +183,7 @@ int session_id_end(struct session_ids *v, struct str run)
 		return 0;
 	}
 	(void)is_ended(v, run);                               /* reads the file */
-	if (v->ended.n && v->ended.p[v->ended.n - 1] != '\n') /* a write that was cut off */
+	if (v->ended.n && v->ended.p[v->ended.n - 1] != '\n') /* an earlier write was cut off */
 		line = arena_printf(&a, "\n%.*s", STRF(line));
 	shorten_file(v);
 	fd = open(v->ended_file, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);

@@ -36,7 +36,8 @@ const struct web_file *web_find(struct str path)
 	return NULL;
 }
 
-/* Is the word one of a list with commas? `;q=0` refuses a word; other weights do not matter here. */
+/* Is the word in the comma-separated list? `;q=0` refuses a word; other weights do not matter
+ * here. */
 static bool web_lists(struct str list, struct str word, bool weights)
 {
 	while (list.n) {
@@ -79,7 +80,8 @@ void web_serve(struct http_exchange *x, const struct web_file *f)
 		   known ? STR("") : str_n(form->begin, (size_t)(form->end - form->begin)));
 }
 
-/* The calls on the queue itself that the role may make. A task has its own (struct allowed). */
+/* The calls on the queue itself that the role may make. Each task has its own list (struct
+ * allowed). */
 static json_t *can_json(enum role role)
 {
 	json_t *list = json_array();
@@ -93,7 +95,7 @@ static json_t *can_json(enum role role)
 	return list;
 }
 
-/* The status that each way to change a task leads to. */
+/* The status that each change of a task leads to. */
 static json_t *moves_json(void)
 {
 	json_t *o = json_object();
@@ -105,7 +107,7 @@ static json_t *moves_json(void)
 	return o;
 }
 
-/* The page shows only the actions that the caller may take. The server still judges each call. */
+/* The page shows only the actions that the caller may take. The server still checks each call. */
 void web_whoami(struct serve *s, struct http_exchange *x, const struct http_caller *c)
 {
 	struct str token = access_exchange(&s->access, c);
@@ -132,6 +134,14 @@ void web_whoami(struct serve *s, struct http_exchange *x, const struct http_call
 	json_decref(o);
 }
 
+/* --- browser ---------------------------------------------------------------------------------- */
+
+/*
+ * Opens one person's board in the desktop's browser. Every local user can read a process's command
+ * line, so the token is in a page that only this user can read. The browser opens that page, which
+ * leads to the board.
+ */
+
 #define PAGE                                                                           \
 	"<!doctype html>\n<meta charset=\"utf-8\">\n<title>pawl board</title>\n"       \
 	"<meta name=\"referrer\" content=\"no-referrer\">\n"                           \
@@ -139,7 +149,8 @@ void web_whoami(struct serve *s, struct http_exchange *x, const struct http_call
 	"<p><a href=\"%s/#token=%.*s\">Open the board</a>. This link is good for one " \
 	"login.</p>\n"
 
-/* The file of the page: one for each port, so that a page that a killed server left is replaced. */
+/* The file of the page. There is one for each port, so a page that a killed server left behind is
+ * replaced. */
 static char *page_file(const char *url, struct arena *a)
 {
 	char *top = fs_user_dir(a, "XDG_STATE_HOME", ".local/state");
@@ -205,6 +216,14 @@ void browser_forget(struct serve *s)
 	s->page = NULL;
 }
 
+/* --- snapshot --------------------------------------------------------------------------------- */
+
+/*
+ * The board in one file, without a server: the page with its style, its modules and the tasks. The
+ * modules are in an import map, because a file may not load others. The content security policy in
+ * the file forbids every connection.
+ */
+
 #define BEGINNING "<!DOCTYPE html>\n<!-- pawl board -->\n"
 #define SNAPSHOT_POLICY                                                                \
 	"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "  \
@@ -251,7 +270,7 @@ static void add_module(struct buf *out, const char *path)
 	buf_free(&code);
 }
 
-/* Inside a script element only '<' can end it. */
+/* Writes the data into a script element, which only '<' could end. */
 static void add_data(struct buf *out, json_t *data)
 {
 	char *text = json_dumps(data, JSON_COMPACT | JSON_REAL_PRECISION(15));

@@ -12,7 +12,7 @@
 #include "base/os.h"
 #include "face/serve/mcp_http.h"
 
-#define DECIDED_MS 20 /* the token of a call that waited longer is judged again */
+#define DECIDED_MS 20 /* a call that waited longer has its token checked again */
 
 /* --- the queue ----------------------------------------------------------------------------------- */
 
@@ -38,7 +38,7 @@ bool worker_open(struct worker *d, struct answer *ans, struct arena *a)
 	if (client_init(c, &said, ans, &d->arena) == SUCCESS) {
 		c->self.bare = true;
 		c->conn.config.impatient =
-			true; /* other calls must not wait behind one that waits */
+			true; /* a call that waits for the store must not delay the others */
 		d->open = client_open(c, mode, ans) == SUCCESS;
 		c->conn.shared = true;
 	}
@@ -52,7 +52,7 @@ bool worker_open(struct worker *d, struct answer *ans, struct arena *a)
 	return d->open;
 }
 
-/* On a full disk the queue can be read, but perhaps not opened. */
+/* When the disk is full, the queue can still be read, but perhaps not reopened. */
 void worker_failed(struct worker *d, const struct answer *ans)
 {
 	if (ans->code == API_ERROR && !ans->barred && !str_is(ans->fault, "full"))
@@ -71,9 +71,9 @@ struct session worker_session(struct worker *d, const struct http_caller *c, str
 	return s;
 }
 
-/* --- the turns ----------------------------------------------------------------------------------- */
+/* --- batches ------------------------------------------------------------------------------------- */
 
-#define SHARE_MS 50 /* of a turn: then the desk looks who else waits */
+#define SHARE_MS 50 /* of a batch: then the worker checks whether other callers wait */
 
 bool worker_share_is_over(const struct worker *d)
 {
@@ -103,7 +103,7 @@ static void put_off(struct worker *d, struct job *j)
 	*at = j;
 }
 
-/* The jobs that earlier turns have left over come before new ones. */
+/* Jobs that earlier batches left over come before new ones. */
 static struct job *with_pending(struct worker *d, struct job *list)
 {
 	struct job **at = &d->pending, *all;
@@ -133,7 +133,7 @@ static void jobs_done(void *list)
 	}
 }
 
-/* Gives all answers of a commit back at once: the loop wakes up once, and sends them in one go. */
+/* Returns all answers of a commit at once: the loop wakes up once, and sends them together. */
 static void answer_all(struct worker *d, struct job **list, struct job ***last)
 {
 	if (*list)
@@ -149,7 +149,7 @@ static void keep_waiting(struct worker *d, struct job *j)
 	d->waiting_last = &j->next;
 }
 
-/* One job that is not packed, or a packed one on its own. true: it has its answer. */
+/* Runs a job that is not packed, or a packed job alone. true: the job has its answer. */
 static bool run_one(struct worker *d, struct job *j, bool last)
 {
 	switch (j->kind) {
@@ -180,7 +180,8 @@ static void refuse_all(struct job *list, const struct answer *ans)
 		job_fail(j, ans);
 }
 
-/* A call may get a task only while its token is valid. The loop has judged a call that came just now, unless it waits. */
+/* A call may get a task only while its token is valid. The loop has just checked a new call, but
+ * not a call that has waited. */
 static void refuse_revoked(struct worker *d, struct job *list)
 {
 	int64_t before = os_boot_ms() - DECIDED_MS;
@@ -195,7 +196,7 @@ static void refuse_revoked(struct worker *d, struct job *list)
 				   "unauthorized");
 }
 
-/* The desk ends: nobody can get an answer any more, so no call is made for one. */
+/* The worker is ending: nobody can get an answer any more, so no further call is made. */
 static void refuse_at_end(struct job *list)
 {
 	for (struct job *j = list; j; j = j->next)
@@ -219,7 +220,7 @@ static void run_batch(struct worker *d, struct job *list, bool last)
 	else
 		refuse_all(list, &ans);
 	for (j = list; j; j = next) {
-		bool own = j->kind == JOB_MCP; /* then it is not ours any more after run_one() */
+		bool own = j->kind == JOB_MCP; /* then run_one() passes its ownership on */
 
 		next = j->next;
 		j->next = NULL;
@@ -227,7 +228,7 @@ static void run_batch(struct worker *d, struct job *list, bool last)
 			put_off(d, j);
 			continue;
 		}
-		/* a call over MCP closes a queue that failed */
+		/* an MCP call closes a queue that failed */
 		if (!j->status && !j->tried && !d->session.client.conn.queue &&
 		    !worker_open(d, &ans, &a))
 			job_fail(j, &ans);
@@ -236,7 +237,7 @@ static void run_batch(struct worker *d, struct job *list, bool last)
 			d->ran = j->payer;
 			any = true;
 		}
-		/* a client of MCP that closed its side may still read the answer */
+		/* an MCP client that closed its side may still read the answer */
 		if (j->status || (job_is_gone(j) && !own) || (!j->tried && run_one(d, j, last))) {
 			*end = j;
 			end = &j->next;
@@ -251,7 +252,7 @@ static void run_batch(struct worker *d, struct job *list, bool last)
 	arena_free(&a);
 }
 
-/* A caller that went away must not get a task any more. */
+/* A caller that has gone must not get a task. */
 static void drop_gone(struct worker *d)
 {
 	struct job **at = &d->waiting, *j;
@@ -267,15 +268,15 @@ static void drop_gone(struct worker *d)
 	d->waiting_last = at;
 }
 
-/* Tries the waiting call. true: it has its answer, or its peer is gone. */
+/* Retries the waiting call. true: it has its answer, or its peer is gone. */
 static bool try_one(struct worker *d, struct job *j, bool last)
 {
 	j->untried = false;
 	return j->status || job_is_gone(j) || run_one(d, j, last || attempts_over(&j->wait));
 }
 
-/* Tries the waiting calls in the order of their arrival; changed: all of them, else those that the share of the last turn
- * did not suffice for. d->untried says whether some are left for the next turn. */
+/* Retries the waiting calls in the order of their arrival; changed: all of them, else those that
+ * the last batch had no time for. d->untried says whether some are left for the next batch. */
 static void try_waiting(struct worker *d, bool changed, bool last)
 {
 	struct job *list = d->waiting, *next;
@@ -312,7 +313,7 @@ static bool is_awaited(const struct worker *d)
 	return d->waiting || d->watched || mcp_sessions_await(d);
 }
 
-/* Time until something must be looked at; -1: nothing is due. */
+/* Time until the next due work; -1: nothing is due. */
 static int64_t pause_of(struct worker *d, struct queue *q)
 {
 	int64_t now = os_boot_ms(), left = mcp_sessions_next(d), expiry = expiry_due(d), due, most;
@@ -332,7 +333,7 @@ static int64_t pause_of(struct worker *d, struct queue *q)
 	return left < most ? left : most;
 }
 
-/* Sleeps until a job comes or the store may have changed. true: look at the store. */
+/* Sleeps until a job comes or the store may have changed. true: check the store. */
 static bool sleep_until(struct worker *d)
 {
 	struct queue *q = d->open ? d->session.client.conn.queue : NULL;
@@ -351,7 +352,7 @@ static bool sleep_until(struct worker *d)
 	return n == 0;
 }
 
-/* A call may have changed the queue; a look for a stream or for /metrics has not. */
+/* Can one of the jobs have changed the queue? A read for a stream or for /metrics cannot. */
 static bool has_calls(const struct job *list)
 {
 	while (list && (list->kind == JOB_EVENTS || list->kind == JOB_COUNT))
@@ -369,7 +370,7 @@ static void *worker_main(void *worker)
 		list = with_pending(d, mcp_sessions_settle(take_jobs(d, &stop)));
 		drop_gone(d);
 		if (d->open && is_awaited(d))
-			queue_wake_fd(d->session.client.conn.queue); /* before the look */
+			queue_wake_fd(d->session.client.conn.queue); /* before any read */
 		check |= has_calls(list);
 		d->expiries.stale |= check;
 		last = stop || d->serve->draining;
@@ -464,7 +465,7 @@ static void worker_close(struct serve *s, struct worker *d)
 		at = &(*at)->next;
 	*at = d->next;
 	worker_end(d);
-	http_server_post(s->http, worker_free, d); /* after all that its thread has posted */
+	http_server_post(s->http, worker_free, d); /* after everything that its thread has posted */
 }
 
 /* --- room for more queues -------------------------------------------------------------------------- */
@@ -474,7 +475,7 @@ static bool is_idle(const struct worker *d)
 	return *d->queue && !d->jobs && !d->streams && !d->in_session;
 }
 
-/* Closes the idle queue that nobody has used for the longest time. false: all of them are in use. */
+/* Closes the idle queue that was not used for the longest time. false: all of them are in use. */
 static bool close_idle(struct serve *s)
 {
 	struct worker *oldest = NULL;
@@ -487,8 +488,9 @@ static bool close_idle(struct serve *s)
 	return oldest;
 }
 
-/* May the caller open one more queue? The server's own queue always has its place. Some of the other places are for callers
- * that have opened few queues, so that nobody can occupy them all. */
+/* May the caller open one more queue? The server's own queue always has its place. Some of the
+ * other places are reserved for callers that have opened few queues, so that no caller can occupy
+ * all places. */
 static bool make_room(struct serve *s, struct str queue, const struct meter *opener)
 {
 	size_t n = 0, own = 0;
@@ -510,7 +512,7 @@ struct worker *worker_find(struct serve *s, struct str queue, struct meter *open
 {
 	struct worker *d;
 
-	/* the queue that the server was started for has one desk, whether or not a call names it */
+	/* the server's own queue has one worker, whether or not a call names the queue */
 	if (str_eq(queue, client_queue_name(&s->session->client)))
 		queue = STR("");
 	for (d = s->workers; d; d = d->next)
@@ -536,7 +538,7 @@ void worker_put(struct worker *d, struct job *j)
 	*d->last = j;
 	d->last = &j->next;
 	pthread_mutex_unlock(&d->lock);
-	if (was_empty) /* else it has been woken already, and takes all jobs at once */
+	if (was_empty) /* otherwise the worker has been woken already, and takes all jobs at once */
 		http_later_call(d->later);
 }
 

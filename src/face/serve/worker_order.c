@@ -8,7 +8,7 @@
 #include "core/typed.h"
 #include "face/serve/serve.h"
 
-/* A caller's place in the turn. */
+/* A caller's share of the batch. */
 struct share {
 	const struct meter *caller;
 	size_t jobs;
@@ -68,6 +68,16 @@ struct job *fair_order(const struct worker *d, struct job *list)
 	return first;
 }
 
+/* --- expiry ----------------------------------------------------------------------------------- */
+
+/*
+ * Leases that expire. No call reports them, and the store does not wake anybody. So the worker
+ * derives them from the locks (queue/read_log.c). Each check returns the time when the next lease
+ * expires, and the worker checks again then. While a caller streams the events, the worker also
+ * checks soon after each change: a lease lasts at least a second, so the worker knows each one in
+ * time.
+ */
+
 #define POLL_MS 500
 
 int64_t expiry_due(const struct worker *d)
@@ -99,7 +109,7 @@ bool expiry_check(struct worker *d)
 	for (size_t i = 0; ans.code == SUCCESS && i < ans.n_events; i++) {
 		const struct event *e = &ans.events[i];
 
-		if (e->cursor.n) /* of the log */
+		if (e->cursor.n) /* it is in the log */
 			continue;
 		any = true;
 		l->n += !typed_of(e->task);
