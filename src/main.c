@@ -8,7 +8,8 @@
 int main(int argc, char **argv)
 {
 #ifdef __GLIBC__
-	/* a fixed threshold: otherwise glibc raises it, and keeps the memory of large texts after free() */
+	/* a fixed threshold, because glibc would raise it and then keep the memory of large texts
+	 * after free() */
 	mallopt(M_MMAP_THRESHOLD, 128 * 1024);
 #endif
 	return cli_main(argc, argv);

@@ -27,11 +27,11 @@ struct pawl {
 
 struct pawl_lock {
 	char *id, *token;
-	int64_t fence, deadline; /* by our own clock */
+	int64_t fence, deadline; /* deadline: by os_boot_ms() */
 	const struct task *task; /* in `arena`, at the time `now` */
 	int64_t now;
 	struct arena arena;
-	char *text; /* of the task; NULL: nobody has asked for it */
+	char *text; /* the task as text; NULL: not requested yet */
 };
 
 const char *pawl_version(void)
@@ -104,7 +104,7 @@ static enum result open_client(struct pawl *p, const struct pawl_options *o, str
 	return client_open(c, STORE_READ, ans);
 }
 
-/* A program that was built with another version of the header has a struct of another size. */
+/* A program that was built with another version of the header passes a struct of another size. */
 static struct pawl_options known_options(const struct pawl_options *given)
 {
 	struct pawl_options own = PAWL_OPTIONS;
@@ -136,7 +136,8 @@ int pawl_open(struct pawl **out, const struct pawl_options *options, char **erro
 	return (int)code;
 }
 
-/* Runs the command `init`. It opens the store in order to make it, and this handle is closed again. */
+/* Runs the command `init`. It opens the store in order to create it; this handle is closed
+ * again. */
 static enum result make_queue(const struct pawl_options *o, char **error)
 {
 	struct arena arena = { 0 };
@@ -192,7 +193,7 @@ const char *pawl_hint(const struct pawl *p)
 /* The call and its result. */
 struct called {
 	const struct command *command; /* NULL: there is none */
-	struct arena arena; /* an arena per call: a handle must not grow with the calls */
+	struct arena arena; /* one for each call, so that a handle does not grow with its calls */
 	struct reply reply;
 };
 
@@ -225,8 +226,8 @@ static const struct command *find_command(const char *name, struct arena *a)
 	return c && used == n && !(c->flags & (C_LOCAL | C_SHELL)) ? c : NULL;
 }
 
-/* Reopens a queue that was open only for reading. The store keeps pointers into the arena, so it must be that of
- * the handle. */
+/* Reopens a queue that was open only for reading. The store keeps pointers into the arena, so this
+ * must be the handle's arena. */
 static enum result open_for(struct pawl *p, const struct command *c, struct reply *out)
 {
 	struct client *client = &p->session.client;
@@ -364,7 +365,7 @@ static struct pawl_lock *make_lock(struct called *x, int64_t sent)
 	return l;
 }
 
-/* The named arguments, and one more. */
+/* Calls the command with the given arguments and one more. */
 static enum result lib_take(struct pawl *p, const char *name, const char *arguments,
 			    const char *key, json_t *value, struct pawl_lock **lock)
 {
@@ -417,7 +418,7 @@ int64_t pawl_lock_fence(const struct pawl_lock *l)
 const char *pawl_lock_task(const struct pawl_lock *l)
 {
 	struct pawl_lock *own =
-		(struct pawl_lock *)(uintptr_t)l; /* only pawl makes locks: none is const */
+		(struct pawl_lock *)(uintptr_t)l; /* only pawl creates locks, so none is const */
 
 	if (!own->text)
 		own->text = lib_dump(task_json(own->task, own->now, &own->arena));
