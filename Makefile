@@ -53,9 +53,9 @@ format: ## clang-format the sources in place
 	@tools/setup check
 	@find . -path './build*' -prune -o -name '*.[ch]' -exec clang-format -i {} +
 
-lint: ## check format, layers and words, and run cppcheck and shellcheck
+lint: ## check format, layers, names and words, and run cppcheck and shellcheck
 	@tools/setup check
-	@tools/check -v format cppcheck shellcheck layers words
+	@tools/check -v format cppcheck shellcheck layers names words
 
 clean: ## remove all build folders
 	@rm -rf build build-*

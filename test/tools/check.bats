@@ -57,7 +57,7 @@ stub_check() {
 	mkdir -p "$tree/tools"
 	cp "$PAWL_SOURCE"/tools/{test-report,sanitizers.bash} "$tree/tools"
 	awk -v stubs="$1" '/^verbose=false/ {
-			for (i = split("gcc layers docs asan fuzz format shellcheck cppcheck coverage model words mutants", s, " "); i; i--)
+			for (i = split("gcc layers docs asan fuzz format shellcheck cppcheck names coverage model words mutants", s, " "); i; i--)
 				print "step_" s[i] "() { echo in " s[i] "; }"
 			print stubs
 		} { print }' "$PAWL_SOURCE/tools/check" >"$tree/tools/check"
@@ -70,8 +70,8 @@ stub_check() {
 	PAWL_TEST_SAMPLE=77 stub_check ''
 	[ "$status" -eq 0 ]
 	[[ ${lines[0]} == *"PAWL_TEST_SAMPLE=77" ]]
-	[ "$(grep -c '^ok  *[0-9]* s  ' <<<"$output")" -eq 12 ]
-	[[ $output == *"check: 12 passed, 0 failed" ]]
+	[ "$(grep -c '^ok  *[0-9]* s  ' <<<"$output")" -eq 13 ]
+	[[ $output == *"check: 13 passed, 0 failed" ]]
 }
 
 @test "check: a step that fails beside the others ends them" {
@@ -88,7 +88,7 @@ stub_check() {
 	stub_check 'step_fuzz() { echo no clang; return 77; }'
 	[ "$status" -eq 0 ]
 	[[ $output == *"skipped "*"fuzz"*"no clang"* ]]
-	[[ $output == *"check: 11 passed, 0 failed" ]]
+	[[ $output == *"check: 12 passed, 0 failed" ]]
 }
 
 # examples SUITE...: a project in $tree whose test `once` of each suite fails the first time and passes the second time
@@ -132,7 +132,7 @@ examples() {
 	[ "$status" -eq 0 ]
 	[[ $output == *"running again, alone: "*"cli-once"* ]]
 	[[ $output == *"unsteady: cli-once: a case of cli that is sometimes slow"*"unsteady: web-once: a case of web "* ]]
-	[ "${lines[-1]}" = "check: 14 passed, 0 failed, 2 unsteady" ]
+	[ "${lines[-1]}" = "check: 15 passed, 0 failed, 2 unsteady" ]
 }
 
 @test "check: a test that fails twice has failed, and its output is shown" {
@@ -140,7 +140,7 @@ examples() {
 	[ "$status" -eq 1 ]
 	[[ $output == *"failed: broken: it is broken"*"# the cause"* ]]
 	[[ $output == *"unsteady: cli-once: "* ]]
-	[ "${lines[-1]}" = "check: 13 passed, 1 failed, 1 unsteady" ]
+	[ "${lines[-1]}" = "check: 14 passed, 1 failed, 1 unsteady" ]
 }
 
 @test "check: more than three unsteady tests fail" {
