@@ -72,7 +72,7 @@ pure() {
 @test "HTTP knows nothing of tasks" {
 	pure
 	mkdir "$tree"/src/http "$tree"/src/face/serve
-	touch "$tree"/src/http/http_server.h
+	touch "$tree"/src/http/server.h
 	include http/http_server.c http/http_server.h base/str.h
 	include face/serve/serve_main.c http/http_server.h
 	accepted

@@ -1,10 +1,11 @@
 # shellcheck shell=bash
-# Functions for the tests of tables whose rows end with a file and a symbol: | … | [FILE](LINK) | `SYMBOL` |
+# Functions for the tests of tables and lists that end with a file and a symbol: | … | [FILE](LINK) | `SYMBOL` |
+# or: - …: [FILE](LINK), `SYMBOL`
 # $source is the tree.
 
 # rows PAGE: "FILE SYMBOL" for each such row
 rows() {
-	sed -nE 's/^\| .* \| \[((src|test)\/[^]]+)\]\((\.\.\/)?[^)]+\) \| `([^`]+)` \|$/\1 \4/p' "$1"
+	sed -nE 's/^(\| .* \| |- .*: )\[((src|test)\/[^]]+)\]\((\.\.\/)?[^)]+\)( \||,) `([^`]+)`( \|)?$/\2 \6/p' "$1"
 }
 
 # found FILE SYMBOL: FILE defines SYMBOL; a call or a comment does not count
