@@ -149,8 +149,9 @@ void signals_close(void);
 
 /*
  * The parts of a runner: claim a task and start its program (run_take.c), wait for a task (run_take.c),
- * renew the lease (run_jobs.c), notice when another agent ends it (run_take.c), wait for the program
- * (run_watch.c), report the result (run_jobs.c), and show the jobs on a terminal (run_screen.c).
+ * renew the lease (run_lease.c), notice when another agent ends it (run_take.c), wait for the program
+ * (run_watch.c), end it (run_stop.c), report the result (run_end.c), and show the jobs on a terminal
+ * (run_screen.c).
  */
 
 #define RETRY_MS 500 /* between two attempts to reach the store */
