@@ -15,6 +15,9 @@
 #include "client/client.h"
 #include "run/run_private.h"
 
+/* The default grace period of a program that is stopped, in seconds (run_stop.c). */
+#define RUN_GRACE_S 10
+
 /* The result of one task. */
 struct run_end {
 	struct str task, title;
@@ -39,7 +42,8 @@ struct run_plan {
 	enum op on_success;  /* OP_DONE, OP_REVIEW or OP_NONE */
 	enum op on_failure, on_interrupt; /* OP_FAIL, OP_RELEASE, OP_BLOCK or OP_ESCALATE */
 	struct str summary;               /* empty: the runner makes one */
-	int64_t grace_ms, jobs;
+	int64_t grace_ms;                 /* between SIGTERM and SIGKILL */
+	int64_t jobs;
 	bool loop, out_to_err;
 	/* Shows a line for each job, and the programs' output above them. NULL: the programs write
 	 * to standard output and error themselves. */

@@ -29,8 +29,6 @@ struct program {
 /* 0 once the program is running, else -errno, also for an error in the new process. */
 int group_start(const struct program *p, pid_t *group);
 void group_signal(pid_t group, int sig);
-/* Sends SIGTERM, and SIGCONT so that a stopped group receives it. */
-void group_end(pid_t group);
 /* Does the group still have a process? */
 bool group_there(pid_t group);
 
@@ -85,6 +83,16 @@ int reaper_start(struct reaper *p, int64_t grace_ms);
 void reaper_add(int fd, pid_t group);
 void reaper_drop(int fd, pid_t group);
 void reaper_stop(struct reaper *p);
+
+#define GROUPS_MAX 1024
+
+struct groups {
+	pid_t v[GROUPS_MAX];
+	size_t n;
+};
+
+/* Ends all groups: SIGTERM, and SIGKILL after the grace period. Returns when they are gone, or after SIGKILL. */
+void groups_stop(struct groups *g, int64_t grace_ms);
 
 /* --- screen ----------------------------------------------------------------------------------- */
 
@@ -236,6 +244,20 @@ void runner_woken(struct runner *r);
 void runner_check(struct runner *r);
 /* Did the program itself end the lock, with the token that it got? */
 bool job_settled(const struct job *j, const struct task *t, struct arena *a);
+
+/* --- stop ------------------------------------------------------------------------------------- */
+
+/* Sends SIGTERM, once, and sets the time of SIGKILL. */
+void job_stop(struct job *j, int64_t now, int64_t grace_ms);
+/* The group's first process has ended: stops the others. While one of them remains, the kernel does
+ * not reuse the group's number, so signals reach only them. */
+void job_exited(struct job *j, int64_t now, int64_t grace_ms);
+/* Sends SIGKILL if the grace period is over. */
+void job_kill_due(struct job *j, int64_t now);
+/* Is the group gone, or is what is left of it beyond SIGKILL? */
+bool job_gone(const struct job *j, int64_t now);
+
+/* --- watch ------------------------------------------------------------------------------------ */
 
 /* Runs until all programs have ended and no task is left to claim. */
 void runner_watch(struct runner *r);

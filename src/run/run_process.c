@@ -1,5 +1,5 @@
 /*
- * The new process registers its group with the reaper before it runs the program, so a runner that
+ * Starts a program in its own process group. The new process registers its group with the reaper before it runs the program, so a runner that
  * is killed leaves no program behind.
  */
 #include <errno.h>
@@ -121,20 +121,4 @@ int group_start(const struct program *p, pid_t *group)
 	close(ends[0]);
 	*group = r ? 0 : pid;
 	return r;
-}
-
-void group_signal(pid_t group, int sig)
-{
-	(void)kill(-group, sig);
-}
-
-void group_end(pid_t group)
-{
-	group_signal(group, SIGTERM);
-	group_signal(group, SIGCONT);
-}
-
-bool group_there(pid_t group)
-{
-	return kill(-group, 0) == 0 || errno != ESRCH;
 }

@@ -1,5 +1,5 @@
 /*
- * The reaper ignores the signals that end its runner, and of the runner's descriptors it keeps only
+ * Ends the programs of a runner that died. The reaper ignores the signals that end its runner, and of the runner's descriptors it keeps only
  * the pipe. Otherwise it could die first, or hold a file or a terminal open.
  */
 #include <errno.h>
@@ -10,8 +10,6 @@
 
 #include "base/os.h"
 #include "run/run_private.h"
-
-#define GROUPS_MAX 1024
 
 /* Sends `group` to register, -group to deregister. The write is atomic, because it is smaller than
  * PIPE_BUF. */
@@ -30,11 +28,6 @@ void reaper_drop(int fd, pid_t group)
 {
 	run_reaper_tell(fd, -group);
 }
-
-struct groups {
-	pid_t v[GROUPS_MAX];
-	size_t n;
-};
 
 static void run_reaper_note(struct groups *g, int32_t what)
 {
@@ -56,26 +49,6 @@ static void listen_to_end(struct groups *g)
 		else if (errno != EINTR)
 			return;
 	}
-}
-
-static bool any_left(struct groups *g)
-{
-	for (size_t i = g->n; i-- > 0;)
-		if (!group_there(g->v[i]))
-			g->v[i] = g->v[--g->n];
-	return g->n;
-}
-
-static void end_all(struct groups *g, int64_t grace_ms)
-{
-	int64_t end = os_boot_ms() + grace_ms;
-
-	for (size_t i = 0; i < g->n; i++)
-		group_end(g->v[i]);
-	while (any_left(g) && os_boot_ms() < end)
-		usleep(20000);
-	for (size_t i = 0; i < g->n; i++)
-		group_signal(g->v[i], SIGKILL);
 }
 
 /* The reaper must survive a signal that ends the others, because it ends after them. */
@@ -103,7 +76,7 @@ static void run_reaper_reap(int from, int64_t grace_ms)
 	}
 	os_close_from(STDERR_FILENO + 1);
 	listen_to_end(&g);
-	end_all(&g, grace_ms);
+	groups_stop(&g, grace_ms);
 	_exit(0);
 }
 

@@ -1,5 +1,5 @@
 /*
- * The handler writes the signal's number to a pipe, which is safe in a handler. The pipe does not
+ * The signals that a runner passes on. The handler writes the signal's number to a pipe, which is safe in a handler. The pipe does not
  * block, so a full pipe cannot stop the process.
  */
 #include <errno.h>

@@ -10,21 +10,7 @@
 #include "base/os.h"
 #include "run/run_private.h"
 
-#define LINGER_MS 20       /* between two checks of whether a group is gone */
-#define UNKILLABLE_MS 2000 /* wait for zombies, which SIGKILL does not end */
-
-/* The group's first process has ended. While others remain, the kernel does not reuse the group's
- * number, so signals reach only them. */
-static void leader_gone(struct job *j, int64_t now, int64_t grace)
-{
-	j->exited = true;
-	if (!group_there(j->group))
-		return;
-	if (!j->kill_at) {
-		group_end(j->group);
-		j->kill_at = now + grace;
-	}
-}
+#define LINGER_MS 20 /* between two checks of whether a group is gone */
 
 /* ^Z on the terminal stops the whole job, and pawl with it, as the shell expects. The runner renews
  * no lease while it is stopped. */
@@ -64,7 +50,7 @@ static void run_watch_reap(struct runner *r, struct job *j, int64_t now)
 			r->sum->signal = SIGINT;
 		}
 	}
-	leader_gone(j, now, r->plan->grace_ms);
+	job_exited(j, now, r->plan->grace_ms);
 }
 
 static void run_watch_tick(struct runner *r, struct job *j)
@@ -75,17 +61,10 @@ static void run_watch_tick(struct runner *r, struct job *j)
 	if (!j->lost && !j->settled && !j->report_at && os_boot_ms() >= j->renew_at)
 		job_renew(r, j);
 	now = os_boot_ms();
-	if (j->lost && !j->exited && !j->kill_at) {
-		group_end(j->group);
-		j->kill_at = now + r->plan->grace_ms;
-	}
-	if (j->kill_at && now >= j->kill_at && !j->killed) {
-		group_signal(j->group, SIGKILL);
-		j->killed = true;
-		j->give_up_at = now + UNKILLABLE_MS;
-	}
-	if (!j->exited || (group_there(j->group) && !(j->killed && now >= j->give_up_at)) ||
-	    !job_relayed(r, j))
+	if (j->lost && !j->exited)
+		job_stop(j, now, r->plan->grace_ms);
+	job_kill_due(j, now);
+	if (!job_gone(j, now) || !job_relayed(r, j))
 		return;
 	if (j->lost)
 		job_lost(r, j);
