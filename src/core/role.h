@@ -5,6 +5,7 @@
 #ifndef CORE_ROLE_H
 #define CORE_ROLE_H
 
+#include "core/answer.h"
 #include "core/rules.h"
 
 const char *role_name(enum role role); /* "reviewer"; "" for ROLE_NONE */
@@ -24,6 +25,9 @@ enum role role_for_parent(const struct task *t, struct str agent, int64_t now);
 bool role_allows(enum role have, enum role need);
 /* "this call needs the role admin; your token has the role agent" */
 struct str role_refusal(enum role have, enum role need, struct arena *a);
+/* Fills in the refusal of a call whose caller has a lesser role than it needs (fault "forbidden"). SUCCESS: the role is
+ * enough. */
+enum result role_refuse(enum role have, enum role need, struct answer *ans, struct arena *a);
 
 /* --- actions ---------------------------------------------------------------------------------- */
 

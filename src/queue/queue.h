@@ -120,10 +120,6 @@ enum result queue_names(struct queue *q, name_fn *fn, void *ctx, struct answer *
 /* Removes the queue with its contents. After that, call only queue_close(). */
 enum result queue_discard(struct queue *q, struct answer *ans, struct arena *a);
 
-/* Fills in the refusal of a call whose caller has a lesser role than it needs (fault "forbidden"). SUCCESS: the role is
- * enough. */
-enum result role_refuse(enum role have, enum role need, struct answer *ans, struct arena *a);
-
 /* The policy that stores call; queue_open() passes it to them. */
 extern const struct store_rules queue_rules;
 

@@ -118,17 +118,6 @@ static struct act act_make(const struct policy *p, const struct request *rq, str
 			     .ans = ans };
 }
 
-enum result role_refuse(enum role have, enum role need, struct answer *ans, struct arena *a)
-{
-	if (role_allows(have, need))
-		return SUCCESS;
-	ans->applied = 'n';
-	ans->fault = STR("forbidden");
-	return answer_fail(
-		ans, MISCONFIGURED, role_refusal(have, need, a),
-		arena_printf(a, "ask for a token that was made with --role %s", role_name(need)));
-}
-
 static bool queue_call_valid(struct queue *q, const struct request *rq, struct answer *ans,
 			     struct arena *a)
 {

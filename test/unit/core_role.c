@@ -69,6 +69,19 @@ static void test_nested(void **state)
 			    "this call needs the role admin; your token has the role reader");
 }
 
+static void test_refusal(void **state)
+{
+	struct answer ans = { .code = SUCCESS };
+
+	(void)state;
+	assert_int_equal(role_refuse(ROLE_ADMIN, ROLE_ADMIN, &ans, &mem), SUCCESS);
+	assert_int_equal(ans.code, SUCCESS);
+	assert_int_equal(role_refuse(ROLE_AGENT, ROLE_ADMIN, &ans, &mem), MISCONFIGURED);
+	assert_true(str_is(ans.fault, "forbidden"));
+	assert_int_equal(ans.applied, 'n');
+	assert_string_equal(ans.hint.p, "ask for a token that was made with --role admin");
+}
+
 static struct request call_of(enum op op, const char *id)
 {
 	struct request rq = { .op = op };
@@ -237,6 +250,7 @@ int main(void)
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_every_operation),
 		cmocka_unit_test_teardown(test_nested, free_memory),
+		cmocka_unit_test_teardown(test_refusal, free_memory),
 		cmocka_unit_test(test_force_and_typed),
 		cmocka_unit_test(test_status_is_what_it_does),
 		cmocka_unit_test(test_edits),

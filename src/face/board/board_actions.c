@@ -1,5 +1,5 @@
 /*
- * The actions of the board. The queue says which ones are possible (struct allowed); nothing here
+ * The actions of the board. core/can.c says which ones are possible (struct allowed); nothing here
  * decides. A request and the shown command must have the same effect, because the user confirms the
  * command.
  */
