@@ -6,54 +6,7 @@
  */
 #include "core/rules.h"
 
-#include "base/when.h"
 #include "core/lease.h"
-
-static struct str how_it_ended(const struct lock *l, const struct call *c)
-{
-	if (lease_live(l, c->now))
-		return arena_printf(c->arena, "its process is dead; found by %.*s",
-				    STRF(c->rq->agent));
-	return arena_printf(c->arena, "its lease expired at %s; found by %.*s",
-			    arena_cstr(c->arena, when_text(c->arena, l->expires_at)),
-			    STRF(c->rq->agent));
-}
-
-/* The log names the agent that lost the task. The caller only found the lock. */
-static void log_abandoned(const struct task *t, struct call *c)
-{
-	struct event *e = &c->events[c->n_events];
-
-	call_event(c, t, "abandoned", 0, how_it_ended(&t->lock, c));
-	e->agent = t->lock.holder;
-	e->run = t->run;
-}
-
-/* Records that the holder lost the task. true: it was abandoned max_abandoned times and now needs
- * help. */
-static bool acquire_abandon(struct task *t, struct call *c)
-{
-	bool too_often = lease_abandon(t, c->policy);
-	int64_t from = t->status;
-
-	log_abandoned(t, c);
-	if (!too_often)
-		return false;
-	t->status = NEEDS_HELP;
-	t->blocker_reason = arena_printf(
-		c->arena, "abandoned %lld times: each agent lost its lease before it finished",
-		(long long)t->abandoned);
-	lease_clear(t, c->now);
-	call_edited(c, t);
-	call_event(c, t, "needs_help", from, t->blocker_reason);
-	refuse(c, MISCONFIGURED,
-	       arena_printf(c->arena, "%.*s was abandoned %lld times and now needs help",
-			    STRF(t->id), (long long)t->abandoned),
-	       arena_printf(c->arena,
-			    "pawl show %.*s shows the task; pawl unblock %.*s offers it again",
-			    STRF(t->id), STRF(t->id)));
-	return true;
-}
 
 static bool lease_expired(const struct task *t, const struct call *c)
 {
@@ -179,7 +132,7 @@ void acquire_claim(struct task *t, struct call *c)
 		refuse_paused(c);
 		return;
 	}
-	if (t->status == IN_PROGRESS && lease_expired(t, c) && !resume && acquire_abandon(t, c))
+	if (t->status == IN_PROGRESS && lease_expired(t, c) && !resume && abandon_task(t, c))
 		return;
 	text = claim_text(t, c);
 	lease_take(t, c->rq, c->fresh, asked_ttl(c, c->policy->lease), c->now);
@@ -207,7 +160,7 @@ void acquire_manual(struct task *t, struct call *c)
 		refuse_paused(c);
 		return;
 	}
-	if (t->status == IN_PROGRESS && lease_expired(t, c) && acquire_abandon(t, c))
+	if (t->status == IN_PROGRESS && lease_expired(t, c) && abandon_task(t, c))
 		return;
 	text = claim_text(t, c);
 	lease_take(t, c->rq, c->fresh, asked_ttl(c, c->policy->lock_ttl), c->now);
@@ -226,7 +179,7 @@ bool rules_cleanup(struct task *t, struct call *c, bool dead)
 	call_reset(c);
 	if (!holder.n || !(over || old || dead))
 		return false;
-	if (t->status == IN_PROGRESS && acquire_abandon(t, c)) {
+	if (t->status == IN_PROGRESS && abandon_task(t, c)) {
 		refuse(c, SUCCESS, STR(""), STR(""));
 		return true;
 	}

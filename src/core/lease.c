@@ -1,11 +1,9 @@
 /*
- * Decides whether a lock is live, and takes, renews and clears it. Each acquisition raises the
- * fence, and nothing here lowers it. The second part is about overrides: each one is logged, and a
- * change over a lock leaves a notice that tells the holder which fields changed.
+ * Decides whether a lock is live and whether a token proves to hold it; takes, renews and clears
+ * it. Each acquisition raises the fence, and nothing here lowers it.
  */
 #include "base/secret.h"
 #include "core/lease.h"
-#include "core/rules.h"
 
 #define RENEW_LEAST_MS 100
 
@@ -79,17 +77,6 @@ void lease_move(struct task *t, const struct request *r)
 	t->lock.boot_id = r->boot_id;
 }
 
-bool lease_abandon(struct task *t, const struct policy *p)
-{
-	t->abandoned++;
-	return p->max_abandoned && t->abandoned >= p->max_abandoned;
-}
-
-bool lease_abandoned(const struct task *t, int64_t now)
-{
-	return t->status == IN_PROGRESS && t->lock.holder.n && !lease_live(&t->lock, now);
-}
-
 /* If the lease has already expired, other agents may claim the task at once. */
 void lease_clear(struct task *t, int64_t now)
 {
@@ -107,53 +94,4 @@ void lease_hand_back(struct task *t, const struct policy *p, int64_t now)
 
 	lease_clear(t, now);
 	t->free_at = reserved ? now + p->handback : 0;
-}
-
-/* --- override --------------------------------------------------------------------------------- */
-
-bool override_needed(const struct task *t, const struct call *c)
-{
-	return lease_held(t, c->now) && !lease_owned(&t->lock, c->proof, c->now);
-}
-
-bool override_is(const struct task *t, const struct call *c)
-{
-	return c->rq->force && override_needed(t, c);
-}
-
-void override_log(const struct task *t, struct call *c)
-{
-	call_event(c, t, "overridden", 0,
-		   arena_printf(c->arena, "the lock of %.*s: %.*s", STRF(t->lock.holder),
-				STRF(c->rq->reason)));
-}
-
-void override_note(struct task *t, struct call *c, struct strs fields)
-{
-	struct notice *o = &t->over;
-
-	if (!o->by.n || !str_eq(o->token, t->lock.token))
-		o->fields.n = 0;
-	for (size_t i = 0; i < fields.n; i++)
-		if (!strs_have(o->fields, fields.v[i]))
-			o->fields = arena_append(c->arena, o->fields, fields.v[i]);
-	o->by = c->rq->agent;
-	o->reason = c->rq->reason;
-	o->token = t->lock.token;
-	o->at = c->now;
-	override_log(t, c);
-}
-
-bool override_version(const struct task *t, struct call *c)
-{
-	if (!HAS(c->rq, if_version) || c->rq->if_version == t->version)
-		return true;
-	refuse(c, CONFLICT,
-	       arena_printf(c->arena, "%.*s has version %lld, not %lld: it changed meanwhile",
-			    STRF(t->id), (long long)t->version, (long long)c->rq->if_version),
-	       arena_printf(c->arena,
-			    "pawl show %.*s shows the task as it is now; then call again with "
-			    "--if-version %lld",
-			    STRF(t->id), (long long)t->version));
-	return false;
 }

@@ -74,6 +74,9 @@ void call_event(struct call *c, const struct task *t, const char *name, int64_t 
 
 void acquire_claim(struct task *t, struct call *c);
 void acquire_manual(struct task *t, struct call *c);
+/* Records that the holder lost the task. true: it was abandoned max_abandoned times and now needs
+ * help. */
+bool abandon_task(struct task *t, struct call *c);
 
 /* --- updates ---------------------------------------------------------------------------------- */
 
