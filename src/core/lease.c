@@ -34,6 +34,19 @@ bool lease_owned(const struct lock *l, struct str hash, int64_t now)
 	return lease_live(l, now) && hash.n && secret_eq(l->token, hash);
 }
 
+bool lease_prove(const struct task *t, struct call *c)
+{
+	if (lease_owned(&t->lock, c->proof, c->now))
+		return true;
+	refuse_lost(c, t);
+	return false;
+}
+
+bool lease_prove_named(const struct task *t, struct call *c)
+{
+	return !c->rq->explicit || lease_prove(t, c);
+}
+
 void lease_take(struct task *t, const struct request *r, struct str hash, int64_t ttl, int64_t now)
 {
 	t->fence++;

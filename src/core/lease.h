@@ -30,6 +30,11 @@ bool lease_live(const struct lock *l, int64_t now);
 bool lease_held(const struct task *t, int64_t now);
 /* Is the lock live, and is `hash` the hash of its token? */
 bool lease_owned(const struct lock *l, struct str hash, int64_t now);
+/* Does the call's token prove that its caller holds the task? false: the token is stale, and the call
+ * was refused. */
+bool lease_prove(const struct task *t, struct call *c);
+/* The same check, if the caller named a token. */
+bool lease_prove_named(const struct task *t, struct call *c);
 /* Gives the lock to the request's agent: a new acquisition. */
 void lease_take(struct task *t, const struct request *r, struct str hash, int64_t ttl, int64_t now);
 /* expires_at = max(old, now + ttl) */

@@ -65,6 +65,7 @@ struct request {
 enum arg_kind { ARG_STR, ARG_INT, ARG_LIST };
 enum arg_kind arg_kind(enum arg a);
 const char *arg_name(enum arg a);
+size_t arg_limit(enum arg a); /* of a text, in bytes */
 void *arg_at(struct request *r, enum arg a);
 const void *arg_of(const struct request *r, enum arg a);
 

@@ -62,11 +62,11 @@ void call_event(struct call *c, const struct task *t, const char *name, int64_t 
 
 bool rules_free(const struct task *t, struct call *c)
 {
-	if (c->rq->explicit && !lease_owned(&t->lock, c->proof, c->now))
-		refuse_lost(c, t);
-	else if (!override_needed(t, c) || c->rq->force)
+	if (!lease_prove_named(t, c))
+		return false;
+	if (!override_needed(t, c) || c->rq->force)
 		return true;
-	else if (op_flags(c->rq->op) & OP_FORCE || c->rq->op == OP_STATUS)
+	if (op_flags(c->rq->op) & OP_FORCE || c->rq->op == OP_STATUS)
 		refuse_protected(c, t);
 	else
 		refuse_held(c, t);
@@ -83,10 +83,8 @@ static bool rules_allowed(enum op op, const struct task *t, struct call *c)
 	const struct rule *r = &rules[op];
 	bool own = op_flags(op) & OP_OWN;
 
-	if (own && !lease_owned(&t->lock, c->proof, c->now)) {
-		refuse_lost(c, t);
+	if (own && !lease_prove(t, c))
 		return false;
-	}
 	if (!(starts_from(r, t) & STATUS_BIT(t->status))) {
 		refuse_status(c, t, op_words(op, c->arena), r->from);
 		return false;
@@ -201,10 +199,8 @@ static bool is_repeat(enum op op, const struct task *t, const struct call *c)
 
 static void rules_heartbeat(struct task *t, struct call *c)
 {
-	if (!lease_owned(&t->lock, c->proof, c->now)) {
-		refuse_lost(c, t);
+	if (!lease_prove(t, c))
 		return;
-	}
 	if (t->status == BLOCKED) {
 		refuse(c, MISCONFIGURED,
 		       arena_printf(c->arena, "%.*s is Blocked, so its lease cannot be renewed",
@@ -239,10 +235,8 @@ static void rules_unlock(struct task *t, struct call *c)
 		c->repeated = true;
 		return;
 	}
-	if (!lease_owned(&t->lock, c->proof, c->now) && !removable) {
-		refuse_lost(c, t);
+	if (!removable && !lease_prove(t, c))
 		return;
-	}
 	t->last = (struct last){ .op = OP_LOCK_RELEASE, .token = c->proof };
 	lease_clear(t, c->now);
 	call_edited(c, t);
@@ -253,10 +247,8 @@ static void break_lock(struct task *t, struct call *c)
 {
 	struct str holder = t->lock.holder;
 
-	if (c->rq->explicit && !lease_owned(&t->lock, c->proof, c->now)) {
-		refuse_lost(c, t);
+	if (!lease_prove_named(t, c))
 		return;
-	}
 	if (!holder.n) {
 		c->repeated = true;
 		return;
@@ -270,9 +262,7 @@ static void break_lock(struct task *t, struct call *c)
 
 static void rules_comment(struct task *t, struct call *c)
 {
-	if (c->rq->explicit && !lease_owned(&t->lock, c->proof, c->now))
-		refuse_lost(c, t);
-	else
+	if (lease_prove_named(t, c))
 		call_event(c, t, "comment", 0, c->rq->text);
 }
 
