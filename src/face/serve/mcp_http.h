@@ -38,8 +38,8 @@
  *    e  a call waits, a stream opens, or a lock is taken  keep_open(); mcp_take()
  *    f  the last exchange ends and no lock is held        forget(); keeper_learn() and keeper_tick()
  *    g  10 minutes of silence                             sweep()
- *       a new session needs the place                     make_room(): the session that was silent longest
- *    h  no session is idle, and its caller has the most   make_room() with largest_loses()
+ *       a new session needs the place                     make room (mcp_session_expiry.c): the session that was silent longest
+ *    h  no session is idle, and its caller has the most   make room, with largest_loses()
  *    g and h also:
  *       the client sent DELETE                            mcp_session_run(), for POST_END
  *       the token was revoked                             check(), mcp_sessions_drain()
@@ -173,6 +173,10 @@ void mcp_session_take_back(struct mcp_session *t);
 void mcp_session_hang_up(struct mcp_session *t, struct job *j);
 /* Drops the sessions that have been idle for too long. */
 void mcp_sessions_sweep(struct worker *d);
+/* Makes room for one more session of this caller. An idle session can be created again at any time.
+ * If none is idle, the caller with the most sessions loses one, so that no caller can occupy all
+ * places. false: this caller itself has the most. */
+bool mcp_session_make_room(struct worker *d, const struct meter *caller);
 /* Takes the jobs of JOB_SETTLE out of the list, and settles them. */
 struct job *mcp_sessions_settle(struct job *list);
 /* true: the job has its answer. false: it stays open, or a stream has answered it; do not touch it

@@ -12,7 +12,6 @@
 #include "face/serve/mcp_http.h"
 #include "format/json.h"
 
-#define IDLE_MS (INT64_C(10) * 60 * 1000)
 #define HOLD_MS (INT64_C(3600) * 1000)
 
 /* --- the worker's queue ----------------------------------------------------------------------------- */
@@ -183,70 +182,6 @@ void mcp_session_free(struct mcp_session *t)
 	free(t);
 }
 
-static bool is_idle(const struct mcp_session *t, int64_t ms)
-{
-	int64_t silent = os_boot_ms() - t->m.heard;
-
-	/* a subscription without a stream does not keep its session for ever */
-	return !t->open && !t->m.held && silent >= (t->m.subscriptions ? IDLE_MS : ms);
-}
-
-static size_t mcp_sessions_of(const struct worker *d, const struct meter *caller)
-{
-	size_t n = 0;
-
-	for (const struct mcp_session *t = d->mcp_sessions; t; t = t->next)
-		n += t->caller == caller;
-	return n;
-}
-
-/* The longest silent session of the caller with the most sessions. NULL: no caller has more
- * sessions than `caller` would have. */
-static struct mcp_session *largest_loses(struct worker *d, const struct meter *caller)
-{
-	size_t most = mcp_sessions_of(d, caller) + 1;
-	struct mcp_session *best = NULL;
-
-	for (struct mcp_session *t = d->mcp_sessions; t; t = t->next) {
-		size_t n = mcp_sessions_of(d, t->caller);
-
-		if (n > most || (best && n == most && t->m.heard < best->m.heard)) {
-			best = t;
-			most = n;
-		}
-	}
-	return best;
-}
-
-/* Makes room for one more session of this caller. An idle session can be created again at any time.
- * If none is idle, the caller with the most sessions loses one, so that no caller can occupy all
- * places. false: this caller itself has the most. */
-static bool make_room(struct worker *d, const struct meter *caller)
-{
-	struct mcp_session *oldest = NULL;
-	int64_t n = 0;
-
-	for (struct mcp_session *t = d->mcp_sessions; t; t = t->next, n++)
-		if (is_idle(t, 0) && (!oldest || t->m.heard < oldest->m.heard))
-			oldest = t;
-	if (n < d->serve->sessions_max)
-		return true;
-	if (!oldest)
-		oldest = largest_loses(d, caller);
-	if (oldest)
-		mcp_session_free(oldest);
-	return oldest;
-}
-
-void mcp_sessions_sweep(struct worker *d)
-{
-	for (struct mcp_session *t = d->mcp_sessions, *next; t; t = next) {
-		next = t->next;
-		if (is_idle(t, IDLE_MS))
-			mcp_session_free(t);
-	}
-}
-
 static struct mcp_options options_of(struct mcp_session *t, const struct post *p, struct str run)
 {
 	struct mcp_options o = { .who = t->worker->serve->session->client.said,
@@ -332,7 +267,7 @@ static struct mcp_session *mcp_session_of(struct worker *d, struct job *j)
 	struct str key = key_of(j, &p->arena);
 	struct mcp_session *t = mcp_session_find(d, key);
 
-	if (!t && !make_room(d, j->payer))
+	if (!t && !mcp_session_make_room(d, j->payer))
 		job_refuse(j, 503, API_ERROR, STR("the server has too many MCP sessions in use"),
 			   STR(""), "");
 	else if (!t)
