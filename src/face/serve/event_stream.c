@@ -134,7 +134,7 @@ static void stream_ping(void *stream)
 
 static void stream_check(struct stream *t, bool first)
 {
-	struct http_caller reader = { .role = t->serve->read_only ? ROLE_READER : t->caller.role };
+	struct http_caller reader = { .role = access_role(t->serve, &t->caller) };
 	struct job *j;
 
 	/* the peer must take a page before the worker reads the next one */

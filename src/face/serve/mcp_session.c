@@ -207,7 +207,7 @@ static struct mcp_session *mcp_session_new(struct worker *d, struct job *j, stru
 
 	*t = (struct mcp_session){ .worker = d, .caller = j->payer, .due = -1 };
 	t->host = (struct mcp_host){ prepare_client, may_act_as, note_call, t };
-	t->role = d->serve->read_only ? ROLE_READER : j->caller.role;
+	t->role = access_role(d->serve, &j->caller);
 	t->key = arena_str(&t->arena, key);
 	t->agents = arena_str(&t->arena, str_c(j->caller.agents));
 	t->hash = arena_cstr(&t->arena, p->who.token);

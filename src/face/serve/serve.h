@@ -109,6 +109,11 @@ bool access_spend(struct serve *s, struct meter *m, int *retry_s);
  * requests are refused until the burst has refilled. */
 void access_charge(struct meter *m, size_t calls);
 void access_note_uses(struct access *x, bool now);
+/* The role in which the server serves the caller: its own, or a reader's if the server is read-only. */
+enum role access_role(const struct serve *s, const struct http_caller *c);
+/* false: the caller's token, or a read-only server, does not allow a call that needs this role. */
+bool access_allows(const struct serve *s, const struct http_caller *c, enum role need);
+extern const char access_read_only[]; /* the text of such a refusal */
 /* Is this caller's token still valid? */
 bool access_holds(struct serve *s, const struct http_caller *c);
 /* access_holds() for a worker's thread, by the token's hash. If the tokens cannot be read, none is

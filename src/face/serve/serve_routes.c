@@ -243,10 +243,11 @@ static void serve_command(struct serve *s, struct http_exchange *x, struct http_
 			     "/openapi.json lists the routes");
 	} else if (!str_is(http_request_of(x)->method, "POST")) {
 		route_refuse_method(x, "POST");
-	} else if (s->read_only && command_role(command) > ROLE_READER) {
-		route_refuse(x, 403, "the server is read-only", "");
-	} else if (!role_allows(c->role, command_role(command))) {
-		route_refuse(x, 403, role_refusal(c->role, command_role(command), &a).p, "");
+	} else if (!access_allows(s, c, command_role(command))) {
+		route_refuse(x, 403,
+			     s->read_only ? access_read_only
+					  : role_refusal(c->role, command_role(command), &a).p,
+			     "");
 	} else if ((d = route_worker(s, x, c))) {
 		j = job_new(JOB_COMMAND, x, c);
 		j->command = command;
@@ -308,7 +309,6 @@ static void serve_store(struct serve *s, struct http_exchange *x, struct http_ca
 {
 	const struct http_request *r = http_request_of(x);
 	const struct store_call *call = NULL;
-	enum role have = s->read_only ? ROLE_READER : c->role;
 	struct arena a = { 0 };
 	struct worker *d;
 	struct job *j;
@@ -320,9 +320,9 @@ static void serve_store(struct serve *s, struct http_exchange *x, struct http_ca
 		call = store_find(name);
 	if (!call) {
 		route_refuse(x, 404, "do= does not name a function of a queue", "");
-	} else if (!role_allows(have, store_role(call))) {
-		route_refuse(x, 403, role_refusal(have, store_role(call), &a).p,
-			     s->read_only ? "the server is read-only" : "");
+	} else if (!access_allows(s, c, store_role(call))) {
+		route_refuse(x, 403, role_refusal(access_role(s, c), store_role(call), &a).p,
+			     s->read_only ? access_read_only : "");
 	} else if ((d = route_worker(s, x, c))) {
 		j = job_new(JOB_STORE, x, c);
 		j->store = call;

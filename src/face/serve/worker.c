@@ -64,7 +64,7 @@ struct session worker_session(struct worker *d, const struct http_caller *c, str
 	struct session s = d->session;
 
 	s.arena = s.client.arena = s.client.keyring.arena = a;
-	s.client.self.role = d->serve->read_only ? ROLE_READER : c->role;
+	s.client.self.role = access_role(d->serve, c);
 	s.client.self.only_queue = c->queue ? str_c(c->queue) : STR("");
 	s.client.self.run = STR("");
 	s.remote = s.owns_stdout = s.decisions = true;
