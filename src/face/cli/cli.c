@@ -39,59 +39,14 @@ static void hold_standard_files(void)
 			(void)!open("/dev/null", O_RDONLY);
 }
 
-/* --- the form of the output ----------------------------------------------------------------------- */
-
-static struct str cli_configured(const struct cli *c, const char *name, const char *variable)
+static const struct settings *cli_settings(const struct cli *c)
 {
-	if (c->session.client.conn.settings.values)
-		return settings_text(&c->session.client.conn.settings, name);
-	return str_c(getenv(variable));
+	return &c->session.client.conn.settings;
 }
 
-static enum format find_format(const struct cli *c)
+static void cli_find_output(struct cli *c)
 {
-	const struct global_args *g = &c->parsed.global;
-	bool guess = c->parsed.code != SUCCESS; /* a command may have a --format of its own */
-	struct str word = g->format;
-
-	if (g->json || (guess && c->parsed.json && !g->porcelain && !word.n))
-		return FORMAT_JSON;
-	if (g->porcelain || (guess && c->parsed.porcelain && !word.n))
-		return FORMAT_PORCELAIN;
-	if (!word.n)
-		word = cli_configured(c, "format", "PAWL_FORMAT");
-	return str_is(word, "json")        ? FORMAT_JSON
-	       : str_is(word, "porcelain") ? FORMAT_PORCELAIN
-					   : FORMAT_TEXT;
-}
-
-static bool find_color(const struct cli *c, int fd)
-{
-	const struct global_args *g = &c->parsed.global;
-	const char *none = getenv("NO_COLOR"), *term = getenv("TERM");
-	struct str word = g->no_color ? STR("never") : g->color;
-
-	if (!word.n && none && *none)
-		return false;
-	if (!word.n)
-		word = cli_configured(c, "color", "PAWL_COLOR");
-	if (str_is(word, "always") || str_is(word, "never"))
-		return str_is(word, "always");
-	return isatty(fd) && term && strcmp(term, "dumb") != 0;
-}
-
-static void find_output(struct cli *c)
-{
-	struct output *o = &c->output;
-	struct winsize size;
-
-	o->format = find_format(c);
-	o->quiet = c->parsed.global.quiet;
-	if (o->format != FORMAT_TEXT)
-		return;
-	o->color = find_color(c, STDOUT_FILENO);
-	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0)
-		o->width = size.ws_col;
+	output_find(&c->output, &c->parsed, cli_settings(c));
 }
 
 /* --- running -------------------------------------------------------------------------------------- */
@@ -101,7 +56,7 @@ static bool cli_emit(struct session *s, const struct event *e)
 	struct cli *c = s->face;
 	struct arena scratch = { 0 };
 
-	find_output(c);
+	cli_find_output(c);
 	output_event(&c->output, e, &scratch);
 	arena_free(&scratch);
 	return !c->output.fault;
@@ -125,7 +80,7 @@ static void show_progress(struct session *s, struct str line)
 	struct arena scratch = { 0 };
 	struct winsize size;
 
-	find_output(c);
+	cli_find_output(c);
 	if (c->output.format != FORMAT_TEXT || c->output.quiet)
 		return;
 	if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1)
@@ -139,7 +94,7 @@ static void cli_note(struct session *s, struct str text)
 	struct cli *c = s->face;
 	struct arena scratch = { 0 };
 
-	find_output(c);
+	cli_find_output(c);
 	if (c->output.format == FORMAT_TEXT && !c->output.quiet)
 		tty_print(STDERR_FILENO, "pawl: %s\n",
 			  arena_cstr(&scratch, text_line(&scratch, text)));
@@ -151,7 +106,7 @@ static int cli_confirm(struct session *s, const struct command *command,
 {
 	struct cli *c = s->face;
 
-	find_output(c);
+	cli_find_output(c);
 	if (c->output.format != FORMAT_TEXT || !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
 		return -1;
 	output_preview(&c->output, command, preview, &c->arena);
@@ -166,7 +121,7 @@ static bool cli_again(struct session *s, struct str problem)
 	struct arena scratch = { 0 };
 	char word[16] = "";
 
-	find_output(c);
+	cli_find_output(c);
 	if (c->output.format != FORMAT_TEXT || !isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
 		return false;
 	tty_print(STDERR_FILENO, "pawl: %s\nEdit the text again? [Y/n] ",
@@ -229,7 +184,7 @@ static enum result cli_run_command(struct cli *c, const struct command *command,
 	    (client_init(&s->client, &options, &ans, &c->arena) != SUCCESS ||
 	     ask_for_trust(c, command, &ans) != SUCCESS))
 		return run_answer(&ans, out);
-	find_output(c);
+	cli_find_output(c);
 	s->people = c->output.format == FORMAT_TEXT;
 	s->decisions = c->output.format == FORMAT_JSON;
 	s->color = c->output.color;
@@ -330,10 +285,10 @@ int cli_run(int argc, const char *const *argv, enum client_face face)
 	parse(&c.parsed, argc, argv, &c.arena);
 	c.session.quiet = c.parsed.global.quiet;
 	code = cli_answer(&c, &reply);
-	find_output(&c);
+	cli_find_output(&c);
 	c.output.color_err = c.output.format != FORMAT_JSON &&
 			     (code != SUCCESS || reply.ans.warnings.n || reply.warnings.n) &&
-			     find_color(&c, STDERR_FILENO);
+			     output_has_color(&c.parsed, cli_settings(&c), STDERR_FILENO);
 	output_reply(&c.output, shown_as(&c), &reply, &c.arena);
 	exit_code = cli_end(&c, code);
 	reply_free(&reply);

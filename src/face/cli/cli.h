@@ -89,6 +89,11 @@ struct parsed {
 void parsed_become(struct parsed *p, const struct command *c, struct arena *a);
 void parse(struct parsed *p, int argc, const char *const *argv, struct arena *a);
 
+/* Chooses format, colors and width by the arguments, the settings and the terminal. Without settings (values is
+ * NULL), the environment decides. */
+void output_find(struct output *o, const struct parsed *p, const struct settings *s);
+bool output_has_color(const struct parsed *p, const struct settings *s, int fd);
+
 /* --- complete --------------------------------------------------------------------------------- */
 
 /* complete: the possible completions of the last word of a line at the prompt. */

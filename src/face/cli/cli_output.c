@@ -1,8 +1,10 @@
 /*
- * Writes a reply in the chosen format: to standard output the answer, to standard error messages
+ * Chooses the format and the colors of the output, and writes a reply in it: to standard output the answer, to standard error messages
  * and warnings. Texts of tasks cannot control a terminal.
  */
 #include <errno.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/text.h"
@@ -13,6 +15,61 @@
 #include "format/record_form.h"
 
 #define OUTPUT_MAX (SIZE_MAX / 4)
+
+/* --- the form of the output ----------------------------------------------------------------------- */
+
+static struct str output_configured(const struct settings *s, const char *name,
+				    const char *variable)
+{
+	return s->values ? settings_text(s, name) : str_c(getenv(variable));
+}
+
+static enum format output_format(const struct parsed *p, const struct settings *s)
+{
+	const struct global_args *g = &p->global;
+	bool guess = p->code != SUCCESS; /* a command may have a --format of its own */
+	struct str word = g->format;
+
+	if (g->json || (guess && p->json && !g->porcelain && !word.n))
+		return FORMAT_JSON;
+	if (g->porcelain || (guess && p->porcelain && !word.n))
+		return FORMAT_PORCELAIN;
+	if (!word.n)
+		word = output_configured(s, "format", "PAWL_FORMAT");
+	return str_is(word, "json")        ? FORMAT_JSON
+	       : str_is(word, "porcelain") ? FORMAT_PORCELAIN
+					   : FORMAT_TEXT;
+}
+
+bool output_has_color(const struct parsed *p, const struct settings *s, int fd)
+{
+	const struct global_args *g = &p->global;
+	const char *none = getenv("NO_COLOR"), *term = getenv("TERM");
+	struct str word = g->no_color ? STR("never") : g->color;
+
+	if (!word.n && none && *none)
+		return false;
+	if (!word.n)
+		word = output_configured(s, "color", "PAWL_COLOR");
+	if (str_is(word, "always") || str_is(word, "never"))
+		return str_is(word, "always");
+	return isatty(fd) && term && strcmp(term, "dumb") != 0;
+}
+
+void output_find(struct output *o, const struct parsed *p, const struct settings *s)
+{
+	struct winsize size;
+
+	o->format = output_format(p, s);
+	o->quiet = p->global.quiet;
+	if (o->format != FORMAT_TEXT)
+		return;
+	o->color = output_has_color(p, s, STDOUT_FILENO);
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0)
+		o->width = size.ws_col;
+}
+
+/* --- writing -------------------------------------------------------------------------------------- */
 
 /* Also escapes DEL, which jansson takes for a printable character. */
 static int add_ascii(const char *p, size_t n, void *ctx)
