@@ -1,6 +1,6 @@
 /*
- * Chooses the format and the colors of the output, and writes a reply in it: to standard output the answer, to standard error messages
- * and warnings. Texts of tasks cannot control a terminal.
+ * Chooses the format and the colors of the output, and writes a reply: the answer to standard output,
+ * messages and warnings to standard error. Texts of tasks cannot control a terminal.
  */
 #include <errno.h>
 #include <stdlib.h>
