@@ -18,7 +18,7 @@
 
 /* --- choosing the transport --------------------------------------------------------------------- */
 
-static bool git_transport_has(struct str text, char c)
+static bool git_endpoint_has(struct str text, char c)
 {
 	return text.n && memchr(text.p, c, text.n);
 }
@@ -30,7 +30,7 @@ static struct str from_env(const char *name)
 
 static struct str base_name(struct str word)
 {
-	while (git_transport_has(word, '/'))
+	while (git_endpoint_has(word, '/'))
 		(void)str_cut(&word, '/');
 	return word;
 }
@@ -64,7 +64,7 @@ static bool split_host(struct git_endpoint *w, struct str text)
 {
 	w->host = str_cut(&text, ':');
 	w->port = text;
-	if (!w->host.n || w->host.p[0] == '-' || git_transport_has(w->host, '['))
+	if (!w->host.n || w->host.p[0] == '-' || git_endpoint_has(w->host, '['))
 		return false;
 	for (size_t i = 0; i < w->port.n; i++)
 		if (w->port.p[i] < '0' || w->port.p[i] > '9')
@@ -89,7 +89,7 @@ static bool split_scp(struct git_endpoint *w, struct str text)
 	w->host = str_cut(&text, ':');
 	w->path = text;
 	return w->host.n && w->path.n && w->host.p[0] != '-' && w->path.p[0] != '-' &&
-	       !git_transport_has(w->host, '[') && !git_transport_has(w->host, '/');
+	       !git_endpoint_has(w->host, '[') && !git_endpoint_has(w->host, '/');
 }
 
 void git_endpoint_find(struct git_endpoint *w, struct str remote, const struct git_ssh_config *conf,
@@ -102,7 +102,7 @@ void git_endpoint_find(struct git_endpoint *w, struct str remote, const struct g
 		w->kind = CONN_PATH;
 		return;
 	}
-	if (git_transport_has(remote, '%')) /* git knows which parts of a URL to decode */
+	if (git_endpoint_has(remote, '%')) /* git knows which parts of a URL to decode */
 		return;
 	if (str_cut_prefix(&remote, STR("file://"))) {
 		w->path = remote;
@@ -113,7 +113,7 @@ void git_endpoint_find(struct git_endpoint *w, struct str remote, const struct g
 	} else if (str_cut_prefix(&remote, STR("ssh://"))) {
 		if (split_url(w, remote) && find_ssh(w, conf, a))
 			w->kind = CONN_SSH;
-	} else if (!str_starts(remote, STR("http")) && git_transport_has(remote, ':')) {
+	} else if (!str_starts(remote, STR("http")) && git_endpoint_has(remote, ':')) {
 		if (split_scp(w, remote) && find_ssh(w, conf, a))
 			w->kind = CONN_SSH;
 	}
@@ -122,7 +122,7 @@ void git_endpoint_find(struct git_endpoint *w, struct str remote, const struct g
 /* --- programs ----------------------------------------------------------------------------------- */
 
 /* Quotes a text for the shell at the other end. */
-static struct str git_transport_quoted(struct arena *a, struct str text)
+static struct str git_endpoint_quoted(struct arena *a, struct str text)
 {
 	struct buf b = BUF_MAX(1 << 16);
 	struct str out;
@@ -156,7 +156,7 @@ static void ssh_args(const struct git_endpoint *w, const char *service, struct g
 	}
 	git_arg(g, w->host);
 	git_arg(g, arena_printf(&g->a, "git-%s %s", service,
-				arena_cstr(&g->a, git_transport_quoted(&g->a, w->path))));
+				arena_cstr(&g->a, git_endpoint_quoted(&g->a, w->path))));
 }
 
 static int start_program(struct git_args *g, struct git_conn *c)
@@ -177,7 +177,7 @@ static int start_program(struct git_args *g, struct git_conn *c)
 	return rc;
 }
 
-static int git_transport_start(const struct git_endpoint *w, const char *service,
+static int git_endpoint_start(const struct git_endpoint *w, const char *service,
 			       struct git_conn *c)
 {
 	struct git_args g = { 0 };
@@ -231,7 +231,7 @@ static int connect_to(const struct addrinfo *to, struct git_conn *c)
 	return rc;
 }
 
-static int git_transport_dial(const struct git_endpoint *w, struct git_conn *c)
+static int git_endpoint_dial(const struct git_endpoint *w, struct git_conn *c)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *list = NULL;
 	struct arena a = { 0 };
@@ -250,7 +250,7 @@ static int git_transport_dial(const struct git_endpoint *w, struct git_conn *c)
 static int ask_daemon(const struct git_endpoint *w, const char *service, struct git_conn *c)
 {
 	struct buf b = BUF_MAX(1 << 16), line = BUF_MAX(1 << 16);
-	int rc = git_transport_dial(w, c);
+	int rc = git_endpoint_dial(w, c);
 
 	buf_addf(&line, "git-%s %.*s", service, STRF(w->path));
 	buf_addc(&line, '\0');
@@ -269,5 +269,5 @@ int git_endpoint_connect(const struct git_endpoint *w, const char *service, int6
 {
 	git_conn_init(out, timeout_ms);
 	return w->kind == CONN_TCP ? ask_daemon(w, service, out)
-				   : git_transport_start(w, service, out);
+				   : git_endpoint_start(w, service, out);
 }
