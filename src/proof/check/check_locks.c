@@ -357,43 +357,7 @@ static void check_stale(struct locks *l, const struct hold **by_end)
 	}
 }
 
-/* --- completions --------------------------------------------------------------------------------- */
-
-static bool check_locks_completes(const struct touch *t)
-{
-	const struct request *rq = t->call->rq;
-
-	return call_accepted(t->call) && !t->next && t->task &&
-	       (rq->op == OP_DONE || rq->op == OP_APPROVE ||
-		(rq->op == OP_STATUS && rq->status == DONE));
-}
-
-static int touch_by_fence(const void *a, const void *b)
-{
-	const struct touch *x = *(const struct touch *const *)a,
-			   *y = *(const struct touch *const *)b;
-
-	if (x->task->fence != y->task->fence)
-		return x->task->fence < y->task->fence ? -1 : 1;
-	return (x > y) - (x < y);
-}
-
-static void check_done(struct locks *l, const struct touch **done)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < l->n; i++)
-		if (check_locks_completes(&l->touches[i]))
-			done[n++] = &l->touches[i];
-	qsort(done, n, sizeof(*done), touch_by_fence);
-	for (size_t i = 0; i + 1 < n; i++)
-		if (done[i]->task->fence == done[i + 1]->task->fence)
-			check_add(l->x, CHECK_DONE, l->task,
-				  (const struct history_call *const[]){ done[i]->call,
-									done[i + 1]->call },
-				  2, "%.*s: completed twice under fence %lld", STRF(l->task),
-				  (long long)done[i]->task->fence);
-}
+/* --- one task, all tasks ------------------------------------------------------------------------- */
 
 static void check_task(struct locks *l, bool cleaned, void *room)
 {
@@ -408,7 +372,7 @@ static void check_task(struct locks *l, bool cleaned, void *room)
 	 * expired */
 	if (!cleaned && !l->x->skewed)
 		check_holders(l);
-	check_done(l, room);
+	check_done(l->x, l->task, l->touches, l->n, room);
 }
 
 void check_locks(struct checking *x)

@@ -60,6 +60,9 @@ void check_guards(struct checking *x); /* closed */
 void check_ends(struct checking *x);   /* lost, stuck */
 void check_clock(struct checking *x);
 void check_twice(struct checking *x);
+/* Checks that a task is completed once under each fence. done: room for n_touches pointers. */
+void check_done(struct checking *x, struct str task, const struct touch *touches, size_t n_touches,
+		const struct touch **done);
 void check_select(struct checking *x); /* selected */
 void check_linear(struct checking *x);
 
