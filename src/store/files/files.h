@@ -7,7 +7,7 @@
  *  - DIR/.pawl/state: every record's index and hot part, as a snapshot and one frame for each later
  *    change (files_state.c, files_form.c). The frame is the commit (files_change.c). After it, pawl
  *    writes the task files (files_apply.c). files_compact.c turns the frames into a new snapshot.
- *  - DIR/.pawl/log: the event log up to the snapshot. Later lines are in the frames (files_log.c).
+ *  - DIR/.pawl/log: the event log up to the snapshot. Later lines are in the frames (files_event_log.c).
  *  - DIR/.pawl/gate: the writers' lock, with a note on the folder after the last change.
  *  - Other programs may change the task files. The store finds the changed files (files_scan.c) and
  *    interprets them (files_foreign.c).

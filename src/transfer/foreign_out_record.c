@@ -39,7 +39,7 @@ struct foreign_task *foreign_out_find(const struct foreign_out *o, struct str id
 }
 
 /* Taskwarrior's form: 20261116T103000Z. */
-static struct str foreign_record_compact(struct str iso, struct arena *a)
+static struct str foreign_out_compact(struct str iso, struct arena *a)
 {
 	return arena_printf(a, "%.4s%.2s%.2sT%.2s%.2s%.2sZ", iso.p, iso.p + 5, iso.p + 8,
 			    iso.p + 11, iso.p + 14, iso.p + 17);
@@ -54,7 +54,7 @@ static struct str time_text(const struct foreign_out *o, int64_t ms, bool date, 
 	    when_parse(when_date_iso(a, ms), &midnight))
 		iso = when_text(a, midnight); /* Taskwarrior's days begin at local midnight */
 	if (!strcmp(o->to->name, "taskwarrior"))
-		return foreign_record_compact(iso, a);
+		return foreign_out_compact(iso, a);
 	if (date)
 		return str_n(iso.p, strlen("2026-11-16"));
 	if (!strcmp(o->to->name, "backlog"))
@@ -102,7 +102,7 @@ static const char *word_back(const struct foreign *f, const char *key, const cha
 	return highest ? highest : ready;
 }
 
-static json_t *foreign_record_links(struct foreign_out *o, const struct task *t, bool typed,
+static json_t *foreign_out_links(struct foreign_out *o, const struct task *t, bool typed,
 				    const struct foreign_task *self)
 {
 	json_t *list = json_array();
@@ -138,7 +138,7 @@ static bool takes_rest(const struct foreign *f, const struct foreign_rule *rule)
 }
 
 /* The labels that begin with the rule's prefix, without the prefix. */
-static json_t *foreign_record_labels(const struct foreign *f, const struct task *t,
+static json_t *foreign_out_labels(const struct foreign *f, const struct task *t,
 				     const struct foreign_rule *rule)
 {
 	json_t *list = json_array();
@@ -157,7 +157,7 @@ static json_t *foreign_record_labels(const struct foreign *f, const struct task 
 }
 
 /* names: the keys for text, author and time, separated by commas. */
-static json_t *foreign_record_notes(struct foreign_out *o, const struct foreign_task *t,
+static json_t *foreign_out_notes(struct foreign_out *o, const struct foreign_task *t,
 				    const char *names)
 {
 	struct str rest = str_c(names);
@@ -181,7 +181,7 @@ static json_t *foreign_record_notes(struct foreign_out *o, const struct foreign_
 	return list;
 }
 
-static json_t *foreign_record_worded(struct foreign_out *o, const struct foreign_rule *r,
+static json_t *foreign_out_worded(struct foreign_out *o, const struct foreign_rule *r,
 				     const struct task *t)
 {
 	json_t *v = field_value(o, t, r->to);
@@ -200,15 +200,15 @@ static json_t *value_for(struct foreign_out *o, const struct foreign_rule *r,
 	case TAKE:
 		return !strcmp(r->to, "id") ? json_str(t->theirs) : field_value(o, task, r->to);
 	case WORDS:
-		return foreign_record_worded(o, r, task);
+		return foreign_out_worded(o, r, task);
 	case LINK:
-		return foreign_record_links(o, task, !strcmp(r->to, "blocks"), t);
+		return foreign_out_links(o, task, !strcmp(r->to, "blocks"), t);
 	case INSIDE:
 		return t->inside ? json_str(t->inside->theirs) : NULL;
 	case LABEL:
-		return foreign_record_labels(o->to, task, r);
+		return foreign_out_labels(o->to, task, r);
 	case NOTES:
-		return foreign_record_notes(o, t, r->to);
+		return foreign_out_notes(o, t, r->to);
 	case SECTION: /* stays in the description */
 	case ALIAS:
 	case DROP:

@@ -63,7 +63,7 @@ enum result port_cannot(struct port_in *in, const char *what, int r)
 			   STR("nothing was changed"));
 }
 
-static enum result import_tasks_add(struct port_in *in, struct parcel *parcel, size_t line)
+static enum result import_spool_add(struct port_in *in, struct parcel *parcel, size_t line)
 {
 	int r;
 
@@ -90,7 +90,7 @@ enum result port_stub(struct port_in *in, struct str id, size_t line)
 	parcel = (struct parcel){ .task = p.task };
 	if (plain_end(&p) || parcel_fault(&parcel, &in->piece))
 		return SUCCESS;
-	return import_tasks_add(in, &parcel, line);
+	return import_spool_add(in, &parcel, line);
 }
 
 enum result port_found(struct port_in *in, struct plain *p, size_t line)
@@ -103,7 +103,7 @@ enum result port_found(struct port_in *in, struct plain *p, size_t line)
 	if (!fault)
 		fault = parcel_fault(&parcel, &in->piece);
 	if (!fault)
-		return import_tasks_add(in, &parcel, line);
+		return import_spool_add(in, &parcel, line);
 	(void)port_refuse(in, line, str_c(fault));
 	return port_stub(in, parcel.task.id, line);
 }
@@ -148,7 +148,7 @@ enum result port_read_md(struct port_in *in, int dir, const char *name, const ch
 /* --- any format ------------------------------------------------------------------------------------- */
 
 /* Guesses the format from the first character. Consumes only white space, since a pipe cannot be rewound. */
-static enum port_format import_tasks_guess(struct port_in *in)
+static enum port_format import_spool_guess(struct port_in *in)
 {
 	int c = getc(in->file);
 
@@ -191,7 +191,7 @@ static enum result read_file(struct port_in *in, enum port_format format)
 	if (in->file == stdin)
 		in->path = "standard input";
 	if (format == PORT_NONE && in->file != stdin && !in->foreign)
-		format = import_tasks_guess(in);
+		format = import_spool_guess(in);
 	if (in->foreign)
 		code = read_foreign(in);
 	else if (format == PORT_NONE)
