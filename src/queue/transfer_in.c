@@ -4,11 +4,10 @@
 #include "queue/transfer.h"
 
 #include "core/counts.h"
-#include "core/lease.h"
+#include "queue/import_private.h"
 #include "queue/queue_private.h"
 #include "queue/remote_queue.h"
 #include "format/record_form.h"
-#include "format/origin.h"
 
 #define PIECE 64                            /* tasks in one edit */
 #define COUNTER_MOST INT64_C(1000000000000) /* ids with larger numbers do not raise the counter */
@@ -26,19 +25,6 @@ struct waiter {
 
 #define WAITER_SLOTS 4096
 #define REFUSALS 1000 /* a check names at most this many */
-
-struct importing {
-	struct bulk bulk;
-	struct import *im;
-	struct arena own; /* memory of one attempt */
-	struct waiter **waiters, *first, *last;
-	size_t n_waiting;
-	int64_t counter;
-	size_t done;
-	struct strs refusals; /* a check's refusals after the first */
-	size_t n_refusals;
-	struct str where; /* where the current parcel came from */
-};
 
 static struct waiter **transfer_in_slot(struct importing *x, struct str key)
 {
@@ -70,8 +56,8 @@ static void wait_for(struct importing *x, struct str missing, struct str id, str
 
 /* --- one task ------------------------------------------------------------------------------------ */
 
-static int transfer_in_refuse(struct importing *x, struct act *w, enum result code, struct str text,
-			      struct str hint)
+int import_refuse(struct importing *x, struct act *w, enum result code, struct str text,
+		  struct str hint)
 {
 	if (x->where.n)
 		text = arena_printf(w->call.arena, "%.*s: %.*s", STRF(x->where), STRF(text));
@@ -93,10 +79,9 @@ static int go_on(struct importing *x, struct act *w, int r)
 	return 0;
 }
 
-/* Reports the refusal by a shared function, such as act_load(). */
-static int passed_on(struct importing *x, struct act *w, int r)
+int import_passed_on(struct importing *x, struct act *w, int r)
 {
-	return r > 0 ? transfer_in_refuse(x, w, w->ans->code, w->ans->message, w->ans->hint) : r;
+	return r > 0 ? import_refuse(x, w, w->ans->code, w->ans->message, w->ans->hint) : r;
 }
 
 static bool listed_before(const struct task *t, size_t i)
@@ -107,14 +92,7 @@ static bool listed_before(const struct task *t, size_t i)
 	return false;
 }
 
-/* The tasks that wait for the imported task. They are checked for cycles after all links are set. */
-struct sources {
-	struct str *v;
-	size_t n;
-	bool waits; /* the task itself waits for others */
-};
-
-static void add_source(struct act *w, struct sources *s, struct str key)
+void import_add_source(struct act *w, struct sources *s, struct str key)
 {
 	s->v = arena_grow(w->call.arena, s->v, s->n, sizeof(*s->v));
 	s->v[s->n++] = key;
@@ -161,7 +139,7 @@ static int meet_parent(struct importing *x, struct act *w, struct loaded *l,
 	if (r)
 		return r < 0 ? r : 0;
 	parent->dirty |= graph_sub_moved(&parent->task, 0, l->task.status);
-	add_source(w, sources, parent->key);
+	import_add_source(w, sources, parent->key);
 	return 0;
 }
 
@@ -187,7 +165,7 @@ static int meet_waiters(struct importing *x, struct act *w, struct loaded *l,
 			l->dirty |= graph_sub_moved(&l->task, 0, who->task.status);
 			continue;
 		}
-		add_source(w, sources, n->who);
+		import_add_source(w, sources, n->who);
 		who->dirty |= graph_dep_moved(&who->task, 0, l->task.status);
 		if (graph_settle(&who->task, l->task.id, w->e->now, w->call.arena))
 			act_log(w, who, "needs_help", who->task.blocker_reason);
@@ -195,7 +173,7 @@ static int meet_waiters(struct importing *x, struct act *w, struct loaded *l,
 	return r;
 }
 
-static void add_comments(struct act *w, const struct loaded *l, const struct parcel *p)
+void import_add_comments(struct act *w, const struct loaded *l, const struct parcel *p)
 {
 	for (size_t i = 0; i < p->n_comments; i++) {
 		struct event ev = p->comments[i];
@@ -223,7 +201,7 @@ static void note_number(struct importing *x, struct str id)
 		x->counter = n;
 }
 
-static void transfer_in_complete(struct task *t, int64_t now)
+void import_complete(struct task *t, int64_t now)
 {
 	t->open_deps = t->canceled_deps = t->open_subs = 0;
 	t->lock = (struct lock){ 0 };
@@ -249,11 +227,10 @@ static int check_cycles(struct importing *x, struct act *w, struct loaded *l,
 		r = no_cycle(w, l->key, s->v[i],
 			     arena_printf(w->call.arena, "%.*s would wait for itself",
 					  STRF(l->task.id)));
-	return passed_on(x, w, r);
+	return import_passed_on(x, w, r);
 }
 
-static int transfer_in_settle(struct importing *x, struct act *w, struct loaded *l,
-			      struct sources *sources)
+int import_settle(struct importing *x, struct act *w, struct loaded *l, struct sources *sources)
 {
 	int r = meet_depends(x, w, l);
 
@@ -277,126 +254,17 @@ static int transfer_in_create(struct importing *x, struct act *w, const struct p
 	if (r)
 		return r;
 	l->task = p->task;
-	transfer_in_complete(&l->task, w->e->now);
+	import_complete(&l->task, w->e->now);
 	if (fence > l->task.fence)
 		l->task.fence = fence;
-	l->was = l->task.status; /* transfer_in_settle() updates others: some are not read yet */
+	l->was = l->task.status; /* import_settle() updates others: some are not read yet */
 	l->logged = l->task.status;
-	add_comments(w, l, p);
+	import_add_comments(w, l, p);
 	act_log(w, l, "imported", l->task.title);
 	r = meet_parent(x, w, l, &sources);
 	if (!r)
-		r = transfer_in_settle(x, w, l, &sources);
+		r = import_settle(x, w, l, &sources);
 	x->im->created++;
-	x->im->comments += (int64_t)p->n_comments;
-	return r;
-}
-
-/* --- an existing task ----------------------------------------------------------------------------- */
-
-/* Imports only the task's own fields. The lock and the counts stay. The claim history stays,
- * too, because a file from another program often lacks it. */
-static void take_fields(struct task *t, const struct task *from, int64_t now)
-{
-	struct task old = *t;
-
-	*t = *from;
-	transfer_in_complete(t, now);
-	t->lock = old.lock;
-	t->last = old.last;
-	t->last_holder = old.last_holder;
-	t->over = old.over;
-	t->last_ttl = old.last_ttl;
-	t->free_at = old.free_at;
-	t->last_expires_at = old.last_expires_at;
-	t->open_subs = old.open_subs;
-	t->parent = old.parent;
-	if (!from->created_at)
-		t->created_at = old.created_at;
-	if (!from->first_started_at)
-		t->first_started_at = old.first_started_at;
-	if (t->attempts < old.attempts)
-		t->attempts = old.attempts;
-	if (t->fence < old.fence)
-		t->fence = old.fence;
-	if (t->version <= old.version)
-		t->version = old.version + 1;
-}
-
-static int move_parent(struct importing *x, struct act *w, struct loaded *l, struct str parent,
-		       struct sources *sources)
-{
-	struct loaded *p;
-	int r;
-
-	if (str_eq(task_key(w->call.arena, parent), task_key(w->call.arena, l->task.parent)))
-		return 0;
-	r = leave_parent(w, l);
-	l->task.parent = parent;
-	if (r || !parent.n)
-		return r;
-	r = act_load(w, parent, &p);
-	if (r)
-		return passed_on(x, w, r);
-	p->dirty |= graph_sub_moved(&p->task, 0, l->was);
-	add_source(w, sources, p->key);
-	return 0;
-}
-
-/* Keeps the changes that were made in this queue. *changed: the import has something new. */
-static int transfer_in_merge(struct importing *x, struct act *w, const struct loaded *l,
-			     struct parcel *p, bool *changed)
-{
-	enum origin found = origin_merge(&l->task, &p->task, w->call.arena);
-
-	*changed = found == ORIGIN_CHANGED || p->n_comments;
-	if (found != ORIGIN_OTHER)
-		return 0;
-	return transfer_in_refuse(
-		x, w, CONFLICT,
-		arena_printf(w->call.arena, "task %.*s exists already and is another task: %.*s",
-			     STRF(l->task.id), STRF(l->task.title)),
-		STR("--update changes only tasks that came from the same program; --skip leaves this one as it is"));
-}
-
-static int transfer_in_update(struct importing *x, struct act *w, struct loaded *l,
-			      struct parcel *p)
-{
-	struct sources sources = { .waits = true };
-	struct query waiting = { .depends_on = l->key };
-	struct strs keys = { 0 };
-	int r = parcel_drop_known(w, l->key, p);
-
-	if (!r && x->im->clash == CLASH_MERGE) {
-		bool changed;
-
-		r = transfer_in_merge(x, w, l, p, &changed);
-		if (!r && !changed) {
-			x->im->skipped++;
-			return 0;
-		}
-	}
-	if (r)
-		return r;
-	if (lease_live(&l->task.lock, w->e->now) && l->task.status != BLOCKED)
-		return transfer_in_refuse(x, w, CONFLICT,
-					  arena_printf(w->call.arena, "%.*s is held by %.*s",
-						       STRF(l->task.id), STRF(l->task.lock.holder)),
-					  STR("import again when it is done, or with --skip"));
-	take_fields(&l->task, &p->task, w->e->now);
-	l->dirty = true;
-	add_comments(w, l, p);
-	act_log(w, l, "updated", STR("by an import"));
-	r = move_parent(x, w, l, p->task.parent, &sources);
-	if (!r)
-		r = act_keys(w, &waiting, &keys);
-	for (size_t i = 0; !r && i < keys.n; i++)
-		add_source(w, &sources, keys.v[i]);
-	if (!r && l->task.parent.n)
-		add_source(w, &sources, task_key(w->call.arena, l->task.parent));
-	if (!r)
-		r = transfer_in_settle(x, w, l, &sources);
-	x->im->updated++;
 	x->im->comments += (int64_t)p->n_comments;
 	return r;
 }
@@ -411,31 +279,21 @@ static int import_one(struct importing *x, struct act *w, struct parcel *p)
 	note_number(x, p->task.id);
 	for (size_t i = 0; i < p->task.depends.n; i++)
 		if (str_eq_nocase(p->task.depends.v[i], p->task.id))
-			return transfer_in_refuse(x, w, MISCONFIGURED,
-						  arena_printf(w->call.arena,
-							       "%.*s depends on itself",
-							       STRF(p->task.id)),
-						  STR(""));
+			return import_refuse(x, w, MISCONFIGURED,
+					     arena_printf(w->call.arena, "%.*s depends on itself",
+							  STRF(p->task.id)),
+					     STR(""));
 	if (r == BAD)
-		return transfer_in_refuse(x, w, MISCONFIGURED,
-					  arena_printf(w->call.arena,
-						       "the record of %.*s cannot be used",
-						       STRF(p->task.id)),
-					  STR("pawl doctor says why, and how to remove it"));
+		return import_refuse(x, w, MISCONFIGURED,
+				     arena_printf(w->call.arena,
+						  "the record of %.*s cannot be used",
+						  STRF(p->task.id)),
+				     STR("pawl doctor says why, and how to remove it"));
 	if (r > 0)
 		return transfer_in_create(x, w, p);
 	if (r < 0)
 		return r;
-	if (x->im->clash == CLASH_UPDATE || x->im->clash == CLASH_MERGE)
-		return transfer_in_update(x, w, l, p);
-	if (x->im->clash == CLASH_SKIP) {
-		x->im->skipped++;
-		return 0;
-	}
-	return transfer_in_refuse(
-		x, w, CONFLICT,
-		arena_printf(w->call.arena, "task %.*s exists already", STRF(l->task.id)),
-		STR("--skip keeps existing tasks unchanged; --update changes them"));
+	return import_existing(x, w, l, p);
 }
 
 /* --- the whole import ------------------------------------------------------------------------- */
@@ -443,11 +301,10 @@ static int import_one(struct importing *x, struct act *w, struct parcel *p)
 static int read_failed(struct importing *x, struct act *w, int r)
 {
 	x->where = STR("");
-	return transfer_in_refuse(x, w, API_ERROR,
-				  arena_printf(w->call.arena,
-					       "cannot read the input of the import: %s",
-					       strerror(-r)),
-				  STR("nothing was changed: import again"));
+	return import_refuse(x, w, API_ERROR,
+			     arena_printf(w->call.arena, "cannot read the input of the import: %s",
+					  strerror(-r)),
+			     STR("nothing was changed: import again"));
 }
 
 static void start_again(struct importing *x)
@@ -477,7 +334,7 @@ static int transfer_in_unmet(struct importing *x, struct act *w)
 		if (n->met)
 			continue;
 		x->where = n->where;
-		r = transfer_in_refuse(
+		r = import_refuse(
 			x, w, NOT_FOUND,
 			arena_printf(w->call.arena,
 				     "its %s %.*s is neither in the queue nor in the import",
@@ -527,7 +384,7 @@ static int import_piece(struct edit *e, void *ctx)
 	if (!r && piece->last)
 		r = transfer_in_finish(x, &w);
 	if (!r)
-		r = go_on(x, &w, passed_on(x, &w, act_flush(&w)));
+		r = go_on(x, &w, import_passed_on(x, &w, act_flush(&w)));
 	if (!r && x->im->progress)
 		x->im->progress(x->im->progress_ctx, x->done);
 	if (!r && piece->last && x->n_refusals)
