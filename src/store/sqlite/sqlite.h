@@ -177,6 +177,9 @@ extern const char sq_schema[];
 int sq_connect(struct sq *s);
 /* Finds, checks and opens the file; lays it out if necessary and if the mode permits it. */
 int sq_attach(struct sq *s);
+/* Lays out the file, and the queue in it, if they are new and the mode allows it. */
+int sq_settle_layout(struct sq *s);
+int sq_settle_queue(struct sq *s);
 /* NULL, or advice: a database does not work on this file system. */
 const char *sq_place_refusal(const char *network_fs);
 int sq_queues(struct store *base, name_fn *fn, void *ctx);

@@ -1,17 +1,18 @@
-/* Finds, checks, opens and lays out the database. A process that dies during the layout leaves a file that the next one
+/* Lays out the database, and checks that its schema is the one that pawl makes. A process that dies during the layout leaves a file that the next one
  * recognises as unfinished and lays out again; a file that pawl did not make is never changed. */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
+#include <inttypes.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <stdio.h>
 #include <unistd.h>
 
+#include "store/sqlite/sqlite.h"
 #include "base/fs.h"
 #include "base/os.h"
-#include "store/sqlite/sqlite.h"
 
 #define PAGE_SIZE "4096"
-#define VALUE_MAX (64 << 20) /* bytes in a row: more than any record that pawl writes */
 
 #define ISO(ms) "strftime('%Y-%m-%dT%H:%M:%fZ'," ms "/1000.0,'unixepoch')"
 #define TEXT(column) "CAST(" column " AS TEXT)"
@@ -66,155 +67,6 @@ const char sq_schema[] =
 	"CREATE VIEW events AS SELECT name queue,seq," ISO("at") "at," TEXT("task") "task," TEXT("agent") "agent,"
 	TEXT("kind") "kind," TEXT("text") "text," TEXT("run") "run FROM event JOIN queue ON n=q WHERE kind NOT NULL;";
 /* clang-format on */
-
-/* --- the place ---------------------------------------------------------------------------------- */
-
-static int fail_missing(struct sq *s)
-{
-	struct arena a = { 0 };
-	const char *dir = arena_cstr(&a, fs_dirname(str_c(s->path)));
-	int rc;
-
-	if (fs_is_dir(dir))
-		rc = store_fail(&s->base.env, STORE_ABSENT, "pawl init", "there is no queue at %s",
-				s->path);
-	else
-		rc = store_fail(&s->base.env, STORE_UNREACHABLE,
-				"create the folder, or name another path", "there is no folder %s",
-				dir);
-	arena_free(&a);
-	return rc;
-}
-
-static int fail_path(struct sq *s, int err)
-{
-	const struct store_env *env = &s->base.env;
-
-	switch (err) {
-	case ENOENT:
-	case ENOTDIR:
-		return fail_missing(s);
-	case EACCES:
-	case EPERM:
-	case EROFS:
-		return store_fail(env, STORE_READONLY,
-				  "check the owner and mode of the file and its folder",
-				  "cannot open %s: %s", s->path, strerror(err));
-	case ENOSPC:
-	case EDQUOT:
-		return store_fail(env, STORE_FULL, "free some space on the device",
-				  "no space is left for %s: %s", s->path, strerror(err));
-	default:
-		return store_fail(env, STORE_IO, NULL, "%s: %s", s->path, strerror(err));
-	}
-}
-
-/* Like SQLite, but with mode 0666 before the umask: agents share a queue by a umask of 002. */
-static int make_file(struct sq *s)
-{
-	int fd = open(s->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-
-	if (fd < 0)
-		return errno == EEXIST ? 0 : fail_path(s, errno);
-	close(fd); /* the file is new, so this drops no lock that this process has on it */
-	return 0;
-}
-
-static int sq_schema_read(struct sq *s, bool *there)
-{
-	const struct store_env *env = &s->base.env;
-	mode_t mode;
-
-	*there = lstat(s->path, &s->file) == 0;
-	if (!*there)
-		return errno == ENOENT ? 0 : fail_path(s, errno);
-	mode = s->file.st_mode;
-	if (S_ISREG(mode))
-		return 0;
-	if (S_ISLNK(mode))
-		return store_fail(env, STORE_FOREIGN, "name the file that it points to",
-				  "%s is a symbolic link, not a database", s->path);
-	return store_fail(env, STORE_FOREIGN, "name a file", "%s is %s, not a database", s->path,
-			  S_ISDIR(mode) ? "a folder" : "a pipe, a socket or a device");
-}
-
-const char *sq_place_refusal(const char *network_fs)
-{
-	if (!network_fs)
-		return NULL;
-	return "put the queue on a local disk, or share it through git:";
-}
-
-static int check_place(struct sq *s)
-{
-	const char *network = os_network_fs(s->path), *advice = sq_place_refusal(network);
-
-	if (!advice)
-		return 0;
-	return store_fail(&s->base.env, STORE_UNSUPPORTED, advice,
-			  "%s is on a network file system (%s), where SQLite's locks do not work",
-			  s->path, network);
-}
-
-static int find_file(struct sq *s)
-{
-	bool there;
-	int rc = sq_schema_read(s, &there);
-
-	if (rc < 0 || there)
-		return rc < 0 ? rc : check_place(s);
-	if (s->base.env.mode != STORE_CREATE)
-		return fail_missing(s);
-	rc = check_place(s);
-	if (rc == 0)
-		rc = make_file(s);
-	if (rc == 0)
-		rc = sq_schema_read(s, &there);
-	return rc;
-}
-
-/* --- the connection ----------------------------------------------------------------------------- */
-
-static int count_pages(void *ctx, sqlite3 *db, const char *name, int pages)
-{
-	(void)db, (void)name;
-	((struct sq *)ctx)->wal_pages = (uint32_t)pages;
-	return SQLITE_OK;
-}
-
-/* The file may be hostile: https://sqlite.org/security.html. Only a schema can make SQLite run code from the file,
- * and sqlite/sqlite_check.c compares the schema before the store uses it. */
-static void sq_schema_distrust(sqlite3 *db)
-{
-	static const int off[] = { SQLITE_DBCONFIG_ENABLE_TRIGGER, SQLITE_DBCONFIG_ENABLE_VIEW,
-				   SQLITE_DBCONFIG_TRUSTED_SCHEMA,
-				   SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION };
-
-	for (size_t i = 0; i < sizeof(off) / sizeof(off[0]); i++)
-		sqlite3_db_config(db, off[i], 0, NULL);
-	sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
-	sqlite3_limit(db, SQLITE_LIMIT_ATTACHED, 0);
-	sqlite3_limit(db, SQLITE_LIMIT_LENGTH, VALUE_MAX);
-	sqlite3_exec(db, "PRAGMA cell_size_check=ON", NULL, NULL, NULL);
-}
-
-int sq_connect(struct sq *s)
-{
-	bool reads = s->base.env.mode == STORE_READ;
-	int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
-
-	flags |= reads ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
-	s->next_due = 0;
-	if (sqlite3_open_v2(s->path, &s->db, flags, sq_vfs()) != SQLITE_OK)
-		return s->db ? fail_path(s, sqlite3_system_errno(s->db)) : fail_path(s, ENOMEM);
-	if (!reads && sqlite3_db_readonly(s->db, "main") == 1)
-		return fail_path(s, EACCES);
-	sqlite3_busy_timeout(s->db, SQ_READ_WAIT_MS);
-	sqlite3_db_config(s->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
-	sq_schema_distrust(s->db);
-	sqlite3_wal_hook(s->db, count_pages, s); /* replaces SQLite's automatic checkpoints */
-	return 0;
-}
 
 /* --- layout ------------------------------------------------------------------------------------- */
 
@@ -313,7 +165,7 @@ static int lay_out(struct sq *s, int64_t left_ms)
 	return sq_schema_checkpointed(s, rc == 0 ? in_transaction(s, left_ms, make_schema) : rc);
 }
 
-static int settle_layout(struct sq *s)
+int sq_settle_layout(struct sq *s)
 {
 	enum store_mode mode = s->base.env.mode;
 	struct sq_header h;
@@ -366,7 +218,7 @@ static int lay_out_queue(struct sq *s, int64_t left_ms)
 	return sq_schema_checkpointed(s, in_transaction(s, left_ms, make_queue));
 }
 
-static int settle_queue(struct sq *s)
+int sq_settle_queue(struct sq *s)
 {
 	struct str name = s->base.env.opt.queue;
 	struct arena a = { 0 };
@@ -450,27 +302,112 @@ int sq_discard(struct store *base)
 	return rc < 0 ? rc : sq_under_gate(sq_of(base), discard_under_gate);
 }
 
-/* The file may have been replaced after sq_schema_read() and before SQLite opened it. */
-static int same_file(struct sq *s)
-{
-	const struct stat *st = sq_main_stat(s);
+/* SQLite's own tables, which ANALYZE makes. */
+static const char *const tolerated[] = {
+	"CREATE TABLE sqlite_stat1(tbl,idx,stat)",
+	"CREATE TABLE sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample)",
+};
 
-	if (!st || (st->st_ino == s->file.st_ino && st->st_dev == s->file.st_dev))
-		return 0;
-	return sq_files_fail(s, SQ_DATABASE_GONE);
+/* The next CREATE statement of the schema. */
+static bool next_part(struct str *rest, struct str *out)
+{
+	while (rest->n) {
+		*out = str_cut(rest, ';');
+		if (str_starts(*out, STR("CREATE ")))
+			return true;
+	}
+	return false;
 }
 
-int sq_attach(struct sq *s)
+static bool made_by_us(struct str sql)
 {
-	int rc = find_file(s);
+	struct str rest = str_c(sq_schema), part;
 
-	if (rc == 0)
-		rc = sq_connect(s);
-	if (rc == 0)
-		rc = same_file(s);
-	if (rc == 0)
-		rc = settle_layout(s);
-	if (rc == 0)
-		rc = settle_queue(s);
+	while (next_part(&rest, &part))
+		if (str_eq(part, sql))
+			return true;
+	return false;
+}
+
+static bool is_tolerated(struct str sql)
+{
+	for (size_t i = 0; i < sizeof(tolerated) / sizeof(tolerated[0]); i++)
+		if (str_is(sql, tolerated[i]))
+			return true;
+	return false;
+}
+
+static int count_parts(void)
+{
+	struct str rest = str_c(sq_schema), part;
+	int n = 0;
+
+	while (next_part(&rest, &part))
+		n++;
+	return n;
+}
+
+static int fail_shape(struct sq *s, const char *what)
+{
+	return store_fail(
+		&s->base.env, STORE_FOREIGN,
+		"do not trust this file; use another store, or move the file away and run pawl "
+		"init",
+		"the schema of %s is not the one that pawl makes: %s", s->path, what);
+}
+
+/* The index that SQLite makes for UNIQUE has no SQL text. */
+static bool sq_shape_harmless(struct str sql, struct str name)
+{
+	return sql.n ? is_tolerated(sql) : str_starts(name, STR("sqlite_autoindex_"));
+}
+
+static int compare_shape(struct sq *s)
+{
+	int missing = count_parts(), rc;
+	bool foreign = false;
+	sqlite3_stmt *st;
+
+	rc = sq_prepare(s, "SELECT sql,name FROM sqlite_schema", &st);
+	if (rc < 0)
+		return rc;
+	while (!foreign && (rc = sq_step(s, st)) == SQLITE_ROW) {
+		struct str sql = sq_column(st, 0);
+
+		if (made_by_us(sql))
+			missing--;
+		else
+			foreign = !sq_shape_harmless(sql, sq_column(st, 1));
+	}
+	sqlite3_finalize(st);
+	if (rc < 0)
+		return rc;
+	return foreign   ? fail_shape(s, "it has a foreign table, index, view or trigger")
+	       : missing ? fail_shape(s, "a part of it is missing")
+			 : 0;
+}
+
+int sq_shape_check(struct sq *s)
+{
+	int rc = s->shape_known ? 0 : compare_shape(s);
+
+	s->shape_known = rc == 0;
 	return rc;
+}
+
+int sq_version_fail(struct sq *s, int64_t version)
+{
+	if (version < SQ_VERSION)
+		return store_fail_older(&s->base.env, s->path);
+	return store_fail(&s->base.env, STORE_NEWER, "use the newer pawl",
+			  "%s has schema version %lld; this pawl reads version %d", s->path,
+			  (long long)version, SQ_VERSION);
+}
+
+int sq_version_check(struct sq *s)
+{
+	int64_t version = 0;
+	int rc = sq_int(s, "PRAGMA user_version", &version);
+
+	return rc < 0 || version == SQ_VERSION ? rc : sq_version_fail(s, version);
 }
