@@ -160,7 +160,7 @@ int sq_files_opened(struct sq *s);
 /* At the end of a change: the next change must check the files again. */
 void sq_files_rest(struct sq *s);
 
-/* --- sqlite/sqlite_check.c: checks that the schema is the one that pawl makes ---------------------------- */
+/* --- sqlite/sqlite_schema.c: checks that the schema is the one that pawl makes ---------------------------- */
 
 /* In a transaction; once for each connection. */
 int sq_shape_check(struct sq *s);
@@ -350,11 +350,11 @@ void sq_clock_again(struct sq *s);
 
 void sq_group_open(struct sq *s);
 
-/* --- sqlite/sqlite_check.c ----------------------------------------------------------------------------- */
+/* --- sqlite/sqlite_check.c, sqlite/sqlite_repair.c ----------------------------------------------------------------------------- */
 
 int sq_check(struct store *base, check_fn *fn, void *ctx);
 
-/* A condition that every pawl database meets, and the statements that restore it (sqlite/sqlite_check.c). */
+/* A condition that every pawl database meets, and the statements that restore it (sqlite/sqlite_repair.c). */
 struct sq_rule {
 	const char *what;
 	const char *sql;               /* the number of rows that break it */

@@ -1,16 +1,9 @@
-/* Lays out the database, and checks that its schema is the one that pawl makes. A process that dies during the layout leaves a file that the next one
- * recognises as unfinished and lays out again; a file that pawl did not make is never changed. */
-#include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
-#include <string.h>
-#include <sys/stat.h>
+/* Lays out the database, and checks that its schema and version are those that pawl makes. A process
+ * that dies during the layout leaves a file that the next one recognises as unfinished and lays out
+ * again; a file that pawl did not make is never changed. */
 #include <stdio.h>
-#include <unistd.h>
 
 #include "store/sqlite/sqlite.h"
-#include "base/fs.h"
-#include "base/os.h"
 
 #define PAGE_SIZE "4096"
 
