@@ -332,6 +332,7 @@ void files_recount(struct files *s);
 int files_modify(struct store *s, struct change *changes, size_t n);
 int files_discard(struct store *s);
 int files_lock(struct files *s);
+int files_begin_change(struct files *s, bool again);
 /* Writes a file's new content to .pawl, and stores its stamp in `e`. */
 int files_prepare(struct files *s, struct ent *e, const struct task *t, size_t number);
 /* Assigns a new .lock its name before the commit. 1: another program has taken that name. */
