@@ -73,7 +73,7 @@ function openForm(name, form, t) {
 	f.show();
 }
 
-// Sends a call. The same call again, after an answer was lost, has the same id, so the queue makes it once.
+// Sends a call. If an answer was lost and the user repeats the call, it keeps its request id, so the queue makes the change once.
 function sender(command) {
 	let sent = "",
 		id = "";

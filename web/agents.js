@@ -20,7 +20,7 @@ function agents() {
 	return [...rows.values()].sort((a, b) => b.locks.length - a.locks.length || (a.agent < b.agent ? -1 : 1));
 }
 
-// The holder renewed the lease last when its whole length began to count.
+// The holder last renewed the lease one lease length before the lease expires.
 const beat = t => (t.until && t.lock.ttl && !t.lock.manual ? ago(new Date(t.until - t.lock.ttl * 1000).toISOString()) : "none");
 
 // A phone shows each cell in a line of its own, with the name of its column.

@@ -179,7 +179,7 @@ export function input(f, value) {
 }
 
 // The arguments of the call, from the form. values: the texts that it showed at first, by the names of the fields. They are
-// not those of the task as it is now: a field that an agent changed meanwhile keeps the agent's value.
+// not those of the task as it is now, so a field that an agent has changed since then keeps the agent's value.
 export function argsOf(form, list, t, elements, values, force) {
 	const args = t ? { id: t.id } : {};
 	for (const f of list) {

@@ -174,7 +174,7 @@ function receive(kind, id, data) {
 	if (state.loaded) setLive(true);
 	if (leads) channel?.postMessage({ kind, id, data });
 	if (kind === "event" && !data.event.task) {
-		// the whole queue was replaced: read it anew
+		// the whole queue was replaced, so read it again
 		cursor = "";
 		stream?.abort();
 	}
@@ -303,7 +303,7 @@ async function renewLeases() {
 		changed("tasks");
 		await readRest();
 	} catch (e) {
-		/* the next turn tries again */
+		/* the next refresh tries again */
 	}
 }
 

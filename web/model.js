@@ -16,11 +16,11 @@ export const state = {
 	paused: null,
 	emergency: null,
 	agents: [],
-	saved: "", // the time of a page that is in a file
+	saved: "", // when the page was saved, if it is a saved file
 	version: 0, // grows with each change of the tasks
 };
 
-// --- who wants to know -----------------------------------------------------------------------------------------
+// --- listeners to changes -----------------------------------------------------------------------------------------
 
 const listeners = new Set();
 export function listen(fn) {

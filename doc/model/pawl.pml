@@ -286,7 +286,7 @@ proctype agent(byte a)
 		BEATEN;
 		if
 		:: r == LOST_LOCK -> FORGET
-		:: r = 0 /* the agent goes on; so does one that got no reply, or ignores it */
+		:: r = 0 /* the agent continues; so does one that got no reply, or ignores it */
 		fi }
 	:: atomic { todo == WORK && MAY_BE_LATE -> BE_LATE(HEARTBEAT) }
 	:: atomic {

@@ -1,6 +1,5 @@
-/* Memory that is freed as a whole at the end of a call, and the pools that limit it. Allocation
- * never returns NULL: without memory the process exits at once, as if it had been killed, so no
- * call goes on with half of its data. */
+/* Memory that is freed as a whole at the end of a call, and the pools that limit it. Allocation never returns NULL: without
+ * memory the process exits at once, as if it had been killed, so no call continues with half of its data. */
 #include "base/arena.h"
 
 #include <stdarg.h>

@@ -27,8 +27,8 @@
 #define TEMP_TRIES 16
 #define SETTLE_MS 1000
 
-/* Reads to the end instead of `size` bytes: a file may grow meanwhile, and files in /proc report
- * size 0. */
+/* Reads to the end instead of `size` bytes, because a file may grow during the read, and files in
+ * /proc report size 0. */
 static int read_all(struct arena *a, int fd, size_t size, size_t max, struct str *out)
 {
 	size_t room = size + 1, n = 0;

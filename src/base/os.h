@@ -58,7 +58,7 @@ int64_t os_process_start(int64_t pid);
 void os_end_with(pid_t parent);
 /* A pipe that no other program inherits. 0 or -errno. */
 int os_pipe(int ends[2]);
-/* Closes every descriptor from `fd` on, for a child that goes on without exec. */
+/* Closes every descriptor from `fd` on, for a child that does not call exec. */
 void os_close_from(int fd);
 
 /* A descriptor that becomes readable when a file in `dir` changes; -1 if the system has none. */

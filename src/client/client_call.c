@@ -124,7 +124,7 @@ static enum result no_keyring(struct client *c, int r, struct answer *ans)
 		ans, API_ERROR,
 		arena_printf(c->arena, "cannot keep the token in %s: %s",
 			     dir ? dir : "a home folder", dir ? why : "there is none"),
-		STR("set XDG_STATE_HOME to a folder of yours, or make a token with uuidgen and pass it with --token"));
+		STR("set XDG_STATE_HOME to a folder that you own, or make a token with uuidgen and pass it with --token"));
 }
 
 /* A text that is equal for equal filters, for keyring_begin_any(); empty: the caller accepts any task. */
@@ -344,7 +344,7 @@ static void tell_holder(struct client *c, const struct request *rq, struct answe
 		STRF(t->id));
 }
 
-/* The queue does not know the reader. The caller holds a task if its keyring has the lock's token. */
+/* A read does not tell the queue who the reader is. The caller holds a task if its keyring has the lock's token. */
 static void choose_can(struct client *c, struct answer *ans)
 {
 	const struct task *tasks = ans->n_tasks ? ans->tasks : ans->task;

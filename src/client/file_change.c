@@ -1,5 +1,6 @@
-/* Checks every file again just before it writes the first one, so a change by another process is not overwritten. Links must
- * not lead out of the root: a clone may contain one. */
+/* Changes several text files together, and shows the difference first. It checks every file again just before it writes the
+ * first one, so it does not overwrite another process's change. It refuses a link that leads out of the root, because a clone
+ * may contain one. */
 #include "client/file_change.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* Compares a released task with its state now. A failed read forgets the task: the loop may then take it once too often, but
- * never skips work for good. */
+/* Compares a released task with its state now. If a read fails, the loop forgets the task. It may then claim the task once too
+ * often, but it never skips a task permanently. */
 #include "client/given_back.h"
 
 #include <stdlib.h>

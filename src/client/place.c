@@ -1,5 +1,5 @@
-/* Reads git's files itself and never runs git. A .pawl that is a link is refused, because a clone may contain a link that
- * leads anywhere. */
+/* Finds the queue and the git repository around the current folder. It reads git's files itself and never runs git. A .pawl
+ * that is a link is refused, because a clone may contain a link that leads anywhere. */
 #include <errno.h>
 #include <sys/stat.h>
 #include <unistd.h>

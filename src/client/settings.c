@@ -115,7 +115,7 @@ static bool may_quote(const struct loading *l)
 static struct str no_setting(const struct loading *l, struct str name)
 {
 	if (!may_quote(l))
-		return STR("there is no setting of this name");
+		return STR("there is no setting with this name");
 	return arena_printf(
 		l->arena, "there is no setting '%s'",
 		arena_cstr(l->arena, text_cut(l->arena, text_line(l->arena, name), QUOTED)));

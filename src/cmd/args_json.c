@@ -1,5 +1,5 @@
 /*
- * Every value goes through param_set(), so JSON callers get the same checks as the command line.
+ * Fills in a command's arguments from a JSON object. Every value goes through param_set(), so JSON callers get the same checks as the command line.
  * args_json_offered() keeps P_TERMINAL parameters from models and P_HERE parameters from callers on other
  * machines.
  */

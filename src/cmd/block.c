@@ -10,7 +10,7 @@ static const struct param params[] = { PARAM_ID("task that you hold"),
 					     .letter = 'u', .flags = P_REQUIRED,
 					     .help = "the action that a person must take"),
 				       PARAM(next_check, "next-check", P_TIME, .flags = P_SELDOM,
-					     .help = "time to look at the task again"),
+					     .help = "time to check the task again"),
 				       { 0 } };
 
 const struct command cmd_block = {
@@ -23,7 +23,7 @@ const struct command cmd_block = {
 		"pawl block t1 --reason \"no access to the registry\" --unblock-action \"add a key\"",
 	.see = "unblock, escalate, release",
 	.model =
-		"You cannot go on: your task is Blocked until a person unblocks it. Then call next. " MODEL_LOST
+		"You cannot continue: your task is Blocked until a person unblocks it. Then call next. " MODEL_LOST
 			MODEL_UNCLAIMED MODEL_NOT_FOUND,
 	.gives = "task changed",
 	.params = params,

@@ -11,7 +11,7 @@ static const struct param params[] = {
 	PARAM_TTL(LEASE_DEFAULT),
 	PARAM(fence, "resume", P_INT, .value = "FENCE", .min = 1,
 	      .help = "resume work after the lease expired, if no agent has claimed it since",
-	      .model = "fence of your expired lock: go on if nobody took it since"),
+	      .model = "fence of your expired lock, to take it back"),
 	PARAM_PID,
 	PARAM(description, "description", P_TEXT, .letter = 'd', .flags = P_SELDOM,
 	      .help = "the planned work, for the log"),

@@ -1,5 +1,6 @@
 /*
- * Memory and output stay bounded: data_read() refuses input of more than 64 MiB, and the progress
+ * Shared parts of the commands that handle many tasks: input, progress and results, the period of a report, plans, and reads
+ * with a time limit. Memory and output stay bounded: data_read() refuses input of more than 64 MiB, and the progress
  * line is shown at most ten times a second.
  */
 #include <errno.h>

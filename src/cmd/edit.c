@@ -40,7 +40,8 @@ const struct command cmd_edit = {
 	.detail =
 		"$VISUAL or $EDITOR opens the title, the fields and the texts as one Markdown file with front matter. "
 		"pawl checks the file. On a terminal it shows an error at its line and lets you edit again. The change is "
-		"made on the version that you saw. If the task changed meanwhile, nothing is changed (20), and your text "
+		"made on the version that you saw. If the task has changed since then, nothing is changed (20), "
+		"and your text "
 		"stays in a file that the message names. --file takes such a file.",
 	.example = "pawl edit t1\n"
 		   "EDITOR='code --wait' pawl edit t1\n"
@@ -270,12 +271,12 @@ static enum result try_text(struct editing *e, struct str text, struct str *prob
 
 /* --- pawl edit ------------------------------------------------------------------------------------ */
 
-/* The answer says where the text is, and how to go on with it. */
+/* The answer says where the text is, and how to continue the edit. */
 static void keep_text(struct editing *e, struct reply *out)
 {
 	struct arena *a = e->s->arena;
 	const struct task *t = out->ans.task;
-	struct str hint = out->ans.hint, next = STR("to go on");
+	struct str hint = out->ans.hint, next = STR("to continue");
 
 	if (out->ans.code == CONFLICT && t && t->version != e->task.version) {
 		hint = STR("");

@@ -1,7 +1,7 @@
 /*
- * form_read() refuses keys that it does not know: a misspelled field must not become a key of
- * `extra` unnoticed. form_changes() compares two readings, so fields that the person did not touch
- * are not sent.
+ * The Markdown text that `pawl edit` opens: it writes a task as such a text and reads the person's changes from it.
+ * form_read() refuses unknown keys, because a misspelled field must not become a key of `extra` unnoticed. form_changes()
+ * compares two readings, so fields that the person did not touch are not sent.
  */
 #include <errno.h>
 #include <stdlib.h>

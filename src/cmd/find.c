@@ -34,8 +34,8 @@ const struct command cmd_find = {
 	.example = "pawl find parser",
 	.see = "list, show",
 	.model =
-		"Search id, title, description, acceptance, labels and similar fields. A page has up to 50; more "
-		"says how to go on.",
+		"Search id, title, description, acceptance, labels and similar fields. A page has up to 50; "
+		"more says how to get the next page.",
 	.gives = "tasks count total",
 	.params = params,
 	.args_size = sizeof(struct find_args),

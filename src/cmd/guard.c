@@ -52,8 +52,8 @@ static enum result guard_cmd_lost(struct session *s, const struct task *t, struc
 		out);
 }
 
-/* If the store does not show the token's hash, only a call as the holder proves the lock. This one
- * also renews it. */
+/* If the store hides token hashes, only a call that the holder alone may make proves the lock. A
+ * heartbeat is such a call; it also renews the lease. */
 static enum result ask_store(struct session *s, struct str id, struct str token, struct reply *out)
 {
 	struct request rq = { .op = OP_HEARTBEAT };

@@ -43,13 +43,16 @@ const struct command cmd_import = {
 	.summary = "read tasks from a file or a folder",
 	.detail =
 		"Reads JSON, JSON Lines, CSV, or a folder of Markdown files with YAML front matter, with its subfolders. "
-		"In a folder, pawl leaves out links and files of other kinds and names them; it counts hidden names. It first reads "
-		"and checks everything; then it imports all tasks in one commit, or none. A task that exists already is a "
+		"In a folder, pawl skips links and files of other kinds, and lists them. It skips hidden files, "
+		"too, and reports only their number. It first reads and checks everything; then it imports all "
+		"tasks in one commit, or none. A task that exists already is a "
 		"CONFLICT unless you give --skip or --update. Locks are not imported, and no fence goes back.\n\n"
-		"With --from it reads the tasks of another program; pawl also recognises most of their files by themselves. "
-		"Keys that pawl does not know stay in `extra`, with the task's origin in extra.source. A later --update brings "
-		"only the fields over that changed in the other program; a change made in pawl stays. A link to a task that "
-		"does not exist is a warning. --check shows what would come in, or everything that the import would refuse.",
+		"With --from it reads another program's tasks; pawl also recognises most such files without "
+		"--from. pawl keeps unknown keys in `extra`, and the task's origin in extra.source. A later "
+		"--update imports only the fields that have changed in the other program, and keeps changes "
+		"made in pawl. A link to a task that "
+		"does not exist is a warning. --check shows the tasks that would be imported, or all reasons "
+		"why the import would be refused.",
 	.example = "pawl import tasks.json\n"
 		   "pawl import tasks/\n"
 		   "pawl import other.csv --update\n"

@@ -54,8 +54,9 @@ const struct command cmd_init = {
 };
 
 /* The config names a path on this machine, so git ignores it as well. */
-static const char ignore_all_text[] = "# The queue is elsewhere on this machine, as config says.\n"
-				      "*\n";
+static const char ignore_all_text[] =
+	"# The queue is elsewhere on this machine; the file `config` says where.\n"
+	"*\n";
 
 static const char ignore_text[] = "# Git ignores the queue itself; you may share its settings.\n"
 				  "*\n"

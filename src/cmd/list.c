@@ -66,8 +66,8 @@ const struct command cmd_list = {
 		   "pawl list --holder alice --json",
 	.see = "find, show, tree, status, next",
 	.model =
-		"List or search tasks: text=WORD finds ids and duplicates. A page has up to 50; more says how to "
-		"go on.",
+		"List or search tasks: text=WORD finds ids and duplicates. A page has up to 50; more says how "
+		"to get the next page.",
 	.gives = "tasks count total as_of cached_age_ms",
 	.params = params,
 	.args_size = sizeof(struct list_args),

@@ -124,7 +124,7 @@ static enum result loadtest_verdict(struct session *s, const struct torture_plan
 		&ans, API_ERROR,
 		arena_printf(s->arena, "%" PRId64 " of %" PRId64 " operations failed: %.*s",
 			     wanted - r->succeeded, wanted, STRF(r->failure)),
-		STR("`pawl doctor` looks at the store; --timeout gives each operation more time"));
+		STR("`pawl doctor` checks the store; --timeout gives each operation more time"));
 	return run_answer(&ans, out);
 }
 
@@ -156,10 +156,9 @@ static enum result loadtest_refuse(struct session *s, const struct torture_plan 
 				   struct reply *out)
 {
 	if (!p->uri.n)
-		return run_fail(
-			MISCONFIGURED,
-			STR("there is no queue here, so loadtest does not know which store to test"),
-			STR("name a store: pawl loadtest --store sqlite:PATH"), out);
+		return run_fail(MISCONFIGURED,
+				STR("there is no queue here, so loadtest has no store to test"),
+				STR("name a store: pawl loadtest --store sqlite:PATH"), out);
 	if (str_has_nocase(p->uri, STR("mem:")))
 		return run_fail(
 			MISCONFIGURED,

@@ -206,7 +206,7 @@ const struct command cmd_lock_break = {
 	.see = "lock status, lock cleanup",
 	.model =
 		"For the operator: take a lock away from its holder, with a reason. Never use it to get a task; "
-		"call next. LOST_LOCK: the lock changed meanwhile; look with lock_status. " MODEL_NOT_FOUND,
+		"call next. LOST_LOCK: the lock has changed since you saw it; check it with lock_status. " MODEL_NOT_FOUND,
 	.gives = "task",
 	.params = break_params,
 	.flags = C_WRITE | C_DESTRUCTIVE,

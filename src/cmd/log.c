@@ -56,7 +56,7 @@ const struct command cmd_log = {
 		   "pawl log --follow --json",
 	.see = "report, stats, show, comment",
 	.model =
-		"The events of a task, or of the whole queue, oldest first. after=CURSOR goes on after an event. "
+		"The events of a task, or of the whole queue, oldest first. after=CURSOR begins after that event. "
 		"Changes nothing. " MODEL_NOT_FOUND,
 	.gives = "events count",
 	.params = params,

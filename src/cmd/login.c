@@ -139,7 +139,7 @@ static enum result login_cannot(struct session *s, struct str origin, int r, str
 		    arena_printf(s->arena, "cannot keep the token in %s: %s",
 				 file ? file : "a home folder",
 				 file ? strerror(-r) : "there is none"),
-		    STR("set XDG_STATE_HOME to a folder of yours, or use PAWL_SERVER_TOKEN"));
+		    STR("set XDG_STATE_HOME to a folder that you own, or use PAWL_SERVER_TOKEN"));
 	return run_answer(&ans, out);
 }
 

@@ -26,10 +26,11 @@ const struct command cmd_migrate = {
 	.group = "data",
 	.summary = "copy a queue to another store",
 	.detail =
-		"Copies tasks, comments, log, counter, and locks with their tokens and fences, so every holder can go on "
-		"in the new store. The copy is one commit; pawl compares it with the source record by record, and only "
-		"reads the source. You can repeat an interrupted call. Do not change the source meanwhile: later changes "
-		"are not copied.",
+		"Copies tasks, comments, log, counter, and locks with their tokens and fences, so every holder "
+		"can continue in the new store. The copy is one commit; pawl compares it with the source record "
+		"by record, and only "
+		"reads the source. You can repeat an interrupted call. Do not change the source during the "
+		"copy: later changes are not copied.",
 	.example = "pawl migrate sqlite:.pawl/queue.db files:tasks\n"
 		   "pawl config set store files:tasks",
 	.see = "backup, export, init",

@@ -1,6 +1,6 @@
 /*
  * pawl pause and resume: while the queue is paused, no agent gets a new task. Agents that hold a
- * task go on.
+ * task may finish it.
  */
 #include "cmd/command.h"
 
@@ -20,12 +20,12 @@ const struct command cmd_pause = {
 	.summary = "give out no more tasks until `pawl resume`",
 	.detail =
 		"While the queue is paused, `next` answers that there is no task (10) and says who paused the queue "
-		"and why. `claim ID` is refused (20). Agents that hold a task go on: heartbeat, done and every other change "
-		"work as before. The pause holds for every agent of the queue, on every machine.",
+		"and why. `claim ID` is refused (20). Agents that hold a task may finish it: heartbeat, done "
+		"and every other change work as before. The pause applies to every agent of the queue, on every machine.",
 	.example = "pawl pause --reason \"release in progress\"\n"
 		   "pawl resume",
 	.see = "resume, status, emergency on",
-	.model = "For the operator: give out no more tasks until resume. Holders go on.",
+	.model = "For the operator: give out no more tasks until resume. Holders keep working.",
 	.gives = "paused",
 	.params = pause_params,
 	.flags = C_WRITE | C_IDEMPOTENT,

@@ -454,7 +454,7 @@ static const char *bad_url(struct setup *x)
 	if (!x->args->http.n)
 		return NULL;
 	if (!takes_url(x))
-		return "setup does not know how this client writes the URL of a server";
+		return "setup cannot configure a server's URL for this client";
 	return setup_url(x->args->http, &x->url, x->s->arena);
 }
 

@@ -1,4 +1,5 @@
 /*
+ * The entry that `pawl setup` writes into a coding agent's configuration, and the places of those configurations.
  * setup_entry_is() compares a value with the one that setup_entry_make() would make, so setup never
  * takes an entry that somebody else wrote for its own.
  */

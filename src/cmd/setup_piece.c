@@ -18,7 +18,7 @@
 	"- If you have the tools of the MCP server `pawl`, call those instead of these commands. They\n" \
 	"  have the same names, and the server renews your leases.\n"                                    \
 	"- `pawl prime` shows the tasks that you hold and the next one.\n"                               \
-	"- Take a task: `pawl next --claim` (exit 10: no task). `pawl show ID` shows all about it.\n"    \
+	"- Take a task: `pawl next --claim` (exit 10: no task). `pawl show ID` shows all its details.\n" \
 	"- Keep it: `pawl heartbeat ID` after each third of the lease, or work under `pawl run`.\n"      \
 	"- End it: `pawl done ID -s SUMMARY`, `pawl review ID -s SUMMARY`, `pawl fail ID -r WHY`,\n"     \
 	"  `pawl block ID -r WHY -u WHAT-HELPS` or `pawl release ID`.\n"                                 \

@@ -16,7 +16,7 @@ static const struct param params[] = {
 	PARAM(unblock_action, "unblock-action", P_TEXT, .letter = 'u',
 	      .help = "for Blocked: the action that a person must take"),
 	PARAM(next_check, "next-check", P_TIME,
-	      .help = "for Blocked: time to look at the task again"),
+	      .help = "for Blocked: time to check the task again"),
 	PARAM_TTL(LEASE_DEFAULT),
 	{ 0 }
 };

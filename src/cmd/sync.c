@@ -1,6 +1,6 @@
 /*
- * pawl sync: loads the module for a board (pawl-sync-NAME.so), runs it and shows its counts. It
- * tells a board that pawl does not know from a module that is not installed.
+ * pawl sync: loads the module for a board (pawl-sync-NAME.so), runs it and shows its counts. It distinguishes an unknown kind
+ * of board from a module that is not installed.
  */
 #include "sync/sync.h"
 
@@ -18,7 +18,7 @@ static const struct param params[] = {
 	LOCAL(sync, board, "BOARD", P_TEXT, .flags = P_POSITIONAL | P_REQUIRED | P_FILLED,
 	      .value = "BOARD",
 	      .help = "notion:DATABASE, where DATABASE is an id or an address; notion: is NOTION_TASKS_DB_ID"),
-	LOCAL(sync, watch, "watch", P_FLAG, .letter = 'w', .help = "go on until Ctrl-C"),
+	LOCAL(sync, watch, "watch", P_FLAG, .letter = 'w', .help = "repeat until Ctrl-C"),
 	LOCAL(sync, every, "every", P_DURATION, .def = "10s",
 	      .help = "with --watch: the pause between two rounds"),
 	LOCAL(sync, check, "check", P_FLAG, .help = "show what would change, but change nothing"),

@@ -110,7 +110,7 @@ static enum result find_dir(struct session *s, char **dir, struct reply *out)
 	if (!*dir)
 		return run_fail(MISCONFIGURED,
 				STR("pawl found no home folder in which to keep tokens"),
-				STR("set PAWL_SERVER_STATE to a folder of yours"), out);
+				STR("set PAWL_SERVER_STATE to a folder that you own"), out);
 	return SUCCESS;
 }
 

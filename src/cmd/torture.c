@@ -66,8 +66,9 @@ const struct command cmd_torture = {
 	.group = "setup",
 	.summary = "stress-test the store: is every task still claimed exactly once?",
 	.detail =
-		"Many agents, each a process, run all operations on a few tasks in a scratch queue of the store. Meanwhile "
-		"torture kills agents, stops them past their leases, sets their clocks wrong and loses their answers. It "
+		"Many agents, each a process, run all operations on a few tasks in a scratch queue of the "
+		"store. As they run, torture kills agents, stops them past their leases, sets their clocks "
+		"wrong and loses their answers. It "
 		"records every call and answer and checks the record against the contract. torture removes the queue at "
 		"the end and does not touch your tasks. The exit code is 40 if the store broke its promise; torture then "
 		"keeps the history and prints its path. The same seed makes the same choices, but the processes run in a "
@@ -161,10 +162,9 @@ static enum result torture_cmd_refuse(struct session *s, const struct torture_ar
 				      struct reply *out)
 {
 	if (!s->client.conn.config.uri.n)
-		return run_fail(
-			MISCONFIGURED,
-			STR("there is no queue here, so torture does not know which store to test"),
-			STR("name a store: pawl torture --store sqlite:PATH"), out);
+		return run_fail(MISCONFIGURED,
+				STR("there is no queue here, so torture has no store to test"),
+				STR("name a store: pawl torture --store sqlite:PATH"), out);
 	if (in_one_process(s->client.conn.config.uri))
 		return run_fail(
 			MISCONFIGURED,
@@ -342,7 +342,7 @@ static void warn_of_endless(struct session *s, const struct torture_verdict *v, 
 				s->arena,
 				"the history does not show the end of %" PRId64
 				" task%s: torture did not check whether %s kept every acknowledged "
-				"change (lost), nor for any task whether it can go on (stuck)",
+				"change (lost), nor for any task whether it can still be finished (stuck)",
 				v->endless, v->endless == 1 ? "" : "s",
 				v->endless == 1 ? "it" : "they"),
 			s->arena);

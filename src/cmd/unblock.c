@@ -1,5 +1,5 @@
 /*
- * pawl unblock: lets the work go on (Blocked or Needs Help to In Progress). The lock ends, and
+ * pawl unblock: lets the work continue (Blocked or Needs Help to In Progress). The lock ends, and
  * `pawl next` offers the task.
  */
 #include "cmd/command.h"
@@ -11,14 +11,15 @@ static const struct param params[] = { PARAM_ID("task that is Blocked or Needs H
 const struct command cmd_unblock = {
 	.name = "unblock",
 	.group = "review",
-	.summary = "let the work go on: Blocked, Needs Help → In Progress",
+	.summary = "let the work continue: Blocked, Needs Help → In Progress",
 	.detail =
 		"The lock ends; the task keeps its reason and action. `pawl next` offers the task to every agent at once, at "
 		"its old place in the order. The setting handback reserves the task first for its last agent.",
 	.example = "pawl unblock t1 --reason \"key added\"",
 	.see = "block, escalate, claim",
 	.model =
-		"Let a Blocked or Needs Help task go on, once the obstacle is gone: next offers it at once. "
+		"Let work on a Blocked or Needs Help task continue, once the obstacle is gone: next offers the "
+		"task at once. "
 		"MISCONFIGURED: it is neither; show has its status. " MODEL_HELD MODEL_LOST
 			MODEL_NOT_FOUND,
 	.gives = "task",

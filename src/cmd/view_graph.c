@@ -204,7 +204,7 @@ void show_tree(const struct reply *r, struct view *v)
 	}
 	if (ans->total > (int64_t)ans->n_tasks) {
 		view_text(v, DIM,
-			  own->one ? "the tree goes on after %zu tasks; for all: "
+			  own->one ? "showing the first %zu tasks of the tree; for all: "
 				   : "showing %zu tasks; for all: ",
 			  ans->n_tasks);
 		view_data(v, DIM, own->command);

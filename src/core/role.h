@@ -52,7 +52,7 @@ struct can_caller {
 /* The open actions: a set of ACTION_BIT. It uses the time, policy and pause in `c`, and ignores
  * its request and tokens. */
 uint64_t can_do(const struct task *t, const struct can_caller *caller, const struct call *c);
-/* "cancel --force"; NULL: this version of pawl does not know the action. */
+/* "cancel --force"; NULL: the action is unknown to this version of pawl. */
 const char *action_name(int action);
 enum op action_op(int action);
 bool action_forces(int action);

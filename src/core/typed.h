@@ -24,7 +24,7 @@ enum typed {
 #define TYPED_BIT(kind) (1u << ((kind) == TYPED_SYNC ? 6 : (int)(kind)))
 #define EMERGENCY_ID STR("@emergency")
 #define PAUSE_ID STR("@pause")
-#define PAUSE_HINT STR("pawl resume lets agents claim tasks again; holders go on meanwhile")
+#define PAUSE_HINT STR("pawl resume lets agents claim tasks again; holders keep working")
 
 const char *typed_name(enum typed kind); /* "maintenance" */
 /* Parses "@maintenance"; TYPED_NONE: it is not the id of a lock of the whole queue. */

@@ -385,7 +385,7 @@ static ssize_t check_proof(struct call *k, struct str nonce)
 		snprintf(k->out->why, sizeof(k->out->why), "the server is busy or ending");
 		return WIRE_FAILED;
 	}
-	return not_proven(k, c->parse.status == 401 ? "it does not know the token"
+	return not_proven(k, c->parse.status == 401 ? "it refused the token"
 						    : "it gave no valid proof");
 }
 

@@ -177,7 +177,7 @@ static bool header_valid(struct parse *m, struct str line)
 	while (n < line.n && token_char(line.p[n]))
 		n++;
 	if (n < line.n && n && (line.p[n] == ' ' || line.p[n] == '\t'))
-		return http_parse_head_refuse(m, 400, "a space follows the name of a header");
+		return http_parse_head_refuse(m, 400, "a header name is followed by a space");
 	if (!n || n == line.n || line.p[n] != ':')
 		return http_parse_head_refuse(m, 400, "a header has no valid name");
 	if (!http_value_valid(str_n(line.p + n, line.n - n)))

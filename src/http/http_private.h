@@ -124,7 +124,7 @@ void conn_accept(struct listener *l, evutil_socket_t fd, struct sockaddr *addres
 void conn_work(struct conn *c);
 /* Closes at once. An exchange under way loses its peer. */
 void conn_close(struct conn *c);
-/* The answer is queued: go on with the next request, or close. */
+/* The answer is queued: continue with the next request, or close. */
 void conn_answered(struct conn *c);
 /* The handler answers later, without the rest of the request. */
 void conn_keep(struct conn *c);

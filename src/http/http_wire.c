@@ -435,8 +435,8 @@ const char *http_status_text(int status)
 
 /* --- kept branch ------------------------------------------------------------------------------ */
 
-/* The file is as secret as a token: it has mode 0600 and is created anew each time, so no other user has it open. Losing it
- * costs only a full handshake. */
+/* The file is as secret as a token: it has mode 0600, and each write creates a new file, so no other user has it open. Losing
+ * it costs only a full handshake. */
 
 size_t kept_read(const char *path, void *p, size_t room)
 {

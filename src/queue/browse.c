@@ -1,7 +1,7 @@
-/* Lists for people: tasks by status, in selection order, each with the tasks that it waits for.
- * Without a filter the cost depends on the number of tasks shown, not on the queue: eligible
- * tasks come from the store in order, the others from the index alone, and texts are read only
- * for the tasks that are shown. */
+/* Lists for people: tasks by status, in selection order, each with the tasks that it waits for. Without a filter the cost
+ * depends on the number of tasks shown, not on the queue: eligible tasks come from the store in order, the others from the
+ * index alone, and texts are read only for the tasks that are shown. A damaged record is left out and counted, so it never
+ * hides the other tasks. */
 #include <stdlib.h>
 
 #include "core/order.h"

@@ -1,6 +1,5 @@
-/* Counters in shared memory. Every process that changes the queue updates them with atomic
- * instructions, so counting costs no lock and no commit. A reader ignores a note that is
- * damaged. */
+/* Counters in shared memory. Every process that changes the queue updates them with atomic instructions, so counting costs no
+ * lock and no commit. The memory also holds notes about the last refusals. A reader ignores a note whose checksum is wrong. */
 #include <stdatomic.h>
 
 #include "base/os.h"

@@ -27,8 +27,7 @@ enum result fault_answer(const struct store_error *err, struct answer *ans, stru
 enum result read_fault_answer(struct store *s, int r, struct answer *ans, struct arena *a)
 {
 	if (!s->env.err->fault)
-		store_fail(&s->env, r, "pawl doctor looks at the whole store",
-			   "a record is damaged");
+		store_fail(&s->env, r, "pawl doctor checks the whole store", "a record is damaged");
 	return fault_answer(s->env.err, ans, a);
 }
 

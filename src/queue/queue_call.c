@@ -228,7 +228,7 @@ static int64_t held_for(struct queue *q, const struct act *w)
 	return ms;
 }
 
-/* Waits until the lock is gone, by reads only. false: the timeout is over. */
+/* Waits until the lock is gone, by reads only. false: the timeout has passed. */
 static bool wait_until_free(struct queue *q, const struct act *w, int64_t deadline)
 {
 	int64_t left, held;

@@ -172,9 +172,8 @@ void select_passed_over(struct answer *ans, struct strs ids, struct arena *a);
 int guard_check(struct act *w);
 /* Adds the keys that guard_check() and the calls about such locks read. */
 void guard_keys(const struct request *rq, struct wants *out, struct arena *a);
-/* Call it after a lock of the whole queue refused a change (w->ans->barred). true: retry the change. Either w->pass
- * now has the caller's own token of that lock, or the lock has ended. false: the timeout is over. *deadline: 0 at
- * the first call. */
+/* Call it after a lock of the whole queue refused a change (w->ans->barred). true: retry the change. Either w->pass now has the
+ * caller's own token of that lock, or the lock has ended. false: the timeout has passed. *deadline: 0 at the first call. */
 bool guard_wait(struct queue *q, struct act *w, int64_t *deadline);
 /* Runs the pieces in one commit, and waits for locks of the whole queue. kind: enum health_kind; 0: do not count it. */
 enum result bulk_run(struct bulk *b, struct change *pieces, size_t n, int kind);
@@ -221,8 +220,8 @@ void repeat_keep(struct act *w);
 
 void queue_read(struct store *s, const struct policy *p, const struct request *rq,
 		struct answer *ans, struct arena *a);
-/* Adds an event without a cursor for each lease that expired after `since` and is still in its record. Sets
- * ans->wait_ms to the time until the next lease expires. only: look at this task; NULL: at all. */
+/* Adds an event without a cursor for each lease that expired after `since` and is still in its record. Sets ans->wait_ms to the
+ * time until the next lease expires. only: read only this task; NULL: all tasks. */
 int read_expired(struct store *s, int64_t since, const struct task *only, struct answer *ans,
 		 struct arena *a);
 /* A list for people (rq->view). Adds to *bad the records that were left out. */

@@ -162,7 +162,7 @@ static void sum_up(struct examination *x)
 			x, CHECK_NOTE, "log",
 			arena_printf(&a, "%zu lines of the log cannot be used and are left out",
 				     x->lines),
-			STR("nothing needs them; pawl backup and pawl restore --force leave them out for good"));
+			STR("nothing needs them; pawl backup and pawl restore --force remove them permanently"));
 	arena_free(&a);
 }
 
@@ -341,7 +341,7 @@ static bool decide_number(const struct record *r, struct judgment *out)
 		out->does = "set it above every fence that pawl has granted";
 	} else if (str_eq(r->key, GUARD_KEY)) {
 		out->number = GUARD_ALL;
-		out->does = "make the next change look at every lock of the whole queue";
+		out->does = "make the next change check every lock of the whole queue";
 	} else if (str_eq(r->key, COUNTER_KEY)) {
 		out->repair = REPAIR_COUNTER;
 		out->does = "set it again from the ids in use, as pawl id init does";

@@ -168,7 +168,8 @@ const struct module pawl_module = { .abi = MODULE_ABI, .remote = &remote_ops };
 #define PAUSE_MS 500    /* between two attempts to open the stream */
 #define PAUSE_MAX_MS 30000
 #define LINE_MAX_BYTES (64u << 10)
-#define LINES_MAX 1000  /* read at most this many at once: the caller must renew its leases */
+#define LINES_MAX \
+	1000 /* read at most this many lines in one call, so that the caller can renew its leases in time */
 #define UNUSED_MS 20000 /* longer than the pause between two lines: no caller is waiting */
 
 static void set_timer(const struct watch *w, int64_t ms)

@@ -44,7 +44,7 @@ struct question {
 	int64_t again_ms; /* it may be sent again for up to this long; 0: until the timeout */
 };
 
-/* Asks until there is an answer or the timeout is over. SUCCESS: *body has the frames. Otherwise
+/* Asks until there is an answer or the timeout has passed. SUCCESS: *body has the frames. Otherwise
  * *ans has the reason, and says whether a change was made. */
 enum result remote_ask(struct far_queue *r, const struct question *k, struct str *body,
 		       struct answer *ans, struct arena *a);

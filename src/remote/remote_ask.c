@@ -1,6 +1,6 @@
-/* Sends one question to the server, and repeats it with the same bytes until it is answered or
- * the timeout is over. A refusal (4xx) is not repeated, except 429, which asks for a pause. If
- * an answer is lost and the change may have been made, the answer to the caller says so. */
+/* Sends one question to the server, and repeats it with the same bytes until it is answered or the timeout has passed. A
+ * refusal (4xx) is not repeated, except 429, which asks for a pause. If an answer is lost and the change may have been made,
+ * the answer to the caller says so. */
 #include <jansson.h>
 #include <poll.h>
 
@@ -10,7 +10,8 @@
 #include "core/validate.h"
 #include "remote/remote.h"
 
-#define ATTEMPT_MIN_MS 3000 /* shortest time for an attempt: the server may only be slow */
+#define ATTEMPT_MIN_MS \
+	3000 /* wait at least this long for an answer, because the server may be slow rather than down */
 #define ANSWER_MS \
 	5000 /* a network needs time, even if the caller does not want to wait for locks */
 #define ABSENT_MS 3000 /* retry for up to this long if nothing accepts a connection */

@@ -239,7 +239,7 @@ static void tell_waited(struct calls *c)
 	}
 }
 
-/* Waits until the lock may be free. false: the timeout is over. */
+/* Waits until the lock may be free. false: the timeout has passed. */
 static bool wait_free(const struct calls *c, struct backoff *pause)
 {
 	int64_t now = os_boot_ms(), ms = backoff_next(pause, now), left = pause->deadline - now;
@@ -259,9 +259,8 @@ static bool wait_free(const struct calls *c, struct backoff *pause)
 	return true;
 }
 
-/* A repetition is refused if the task was acquired again before it arrived, or if a lock of the
- * whole queue bars it. The first attempt may have been made nevertheless, so the answer says
- * that this is unknown. */
+/* The server refuses a retry if the task was acquired again before the retry arrived, or if a lock of the whole queue bars it.
+ * The first attempt may have been made nevertheless, so the answer says that the outcome is unknown. */
 static void tell_unknown(const struct calls *c, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -274,8 +273,8 @@ static void tell_unknown(const struct calls *c, size_t n)
 			continue;
 		*ans = (struct answer){ .now = now };
 		answer_fail(ans, API_ERROR,
-			    STR("the answer of this call got lost, and its repetition was refused"),
-			    STR("the change may have been made: look before you repeat it"));
+			    STR("the answer to this call was lost, and its retry was refused"),
+			    STR("the change may have been made: check before you repeat it"));
 		ans->applied = '?';
 	}
 }

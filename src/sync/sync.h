@@ -15,7 +15,7 @@ struct sync_job {
 	struct str place; /* the part of the address after "notion:" */
 	bool check;       /* say what would change, and change nothing */
 	bool add_options; /* add missing properties and options to the board */
-	bool watch;       /* go on until a signal ends the process */
+	bool watch;       /* repeat until a signal ends the process */
 	int64_t every_ms; /* the pause between two rounds of --watch */
 	/* Replaces the line of progress by this one; empty: removes it. */
 	void (*progress)(void *ctx, struct str line);

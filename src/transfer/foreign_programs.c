@@ -1,4 +1,6 @@
 /*
+ * Reads and writes the files of Task Master and Backlog.md.
+ *
  * Task Master: one object with a list of tasks for each tag, {"master":{"tasks":[…]},"other tag":…}, or the older
  * {"tasks":[…]}. Tasks contain their sub-tasks. In a tag other than master, an id gets the tag before the number, as in
  * "tag-7", so that equal numbers in two tags stay two tasks.

@@ -472,7 +472,7 @@ menu_of_plan() {
 	"$PAWL" update -q one --priority 9 >/dev/null
 	sees p9
 	keys y
-	sees "refused: one has version 3, not 2: it changed meanwhile"
+	sees "refused: one has version 3, not 2: it has changed since then"
 	is_now one Ready
 	# the cursor stays on its task when others come before it, or it moves
 	"$PAWL" create -q First --class expedite >/dev/null

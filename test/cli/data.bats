@@ -160,7 +160,7 @@ ITEM: id=t9 title=Nine\x0alives'
 	unchanged 2 backup a b
 }
 
-@test "restore: the tasks without their locks; no fence goes back; the log goes on" {
+@test "restore: the tasks without their locks; no fence goes back; the log continues" {
 	some
 	call 0 backup b.pawl
 	pawl done "$a" --token "$token"
@@ -243,7 +243,7 @@ elsewhere() {
 	esac
 }
 
-@test "migrate: to any store and back, nothing lost, holders go on" {
+@test "migrate: to any store and back, nothing lost, holders keep their locks" {
 	some
 	from=$(store_uri)
 	before=$(all)

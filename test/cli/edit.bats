@@ -194,7 +194,7 @@ nothing_kept() {
 	[[ $stderr != *"your text is in"* ]]
 }
 
-@test "edit: errors name the line, the text is kept, and --file goes on with it" {
+@test "edit: errors name the line, the text is kept, and --file continues with it" {
 	new x
 	for fault in "s/^priority:.*/priority: urgent/|9: priority" "s/^title:.*/title:/|6: the task needs a title" \
 		"/^title:/d|1: the task needs a title" "s/^title:.*/&\nlables: a/|7: there is no field 'lables'" \
@@ -219,7 +219,7 @@ nothing_kept() {
 	ask 2 edit t1 --file - <<<'no front matter'
 }
 
-@test "edit: the task changed meanwhile: CONFLICT, nothing is changed, the text is kept" {
+@test "edit: the task has changed since then: CONFLICT, nothing is changed, the text is kept" {
 	new x
 	editor '"$PAWL" update t1 -q --priority 7 >/dev/null; sed -i "s/^title:.*/title: mine/" "$1"'
 	call 20 edit t1
@@ -318,7 +318,7 @@ typing() {
 	}
 }
 
-@test "edit: on a terminal an error is shown and the person goes on" {
+@test "edit: on a terminal an error is shown and the person continues" {
 	needs python3
 	needs_terminal
 	new x

@@ -323,7 +323,7 @@ offers() {
 	is '.error.message | contains("needs the role agent")'
 }
 
-@test "kill -9 in the middle of a session: it goes on, with its locks" {
+@test "kill -9 in the middle of a session: it continues, with its locks" {
 	serve
 	begin
 	use create '{"title":"One"}'

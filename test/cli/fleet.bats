@@ -82,7 +82,7 @@ kill_program() {
 	! kill -9 -- "-$program" 2>/dev/null || echo "$task" >>victims
 }
 
-# kill_loop LOOP: only once for all, so that five go on
+# kill_loop LOOP: only once for all, so that five continue
 kill_loop() {
 	[ -n "${killed[*]-}" ] || { kill -9 "${loop[$1]}" 2>/dev/null && killed[$1]=1; }
 }
@@ -144,7 +144,7 @@ each_once() {
 	done
 	for ((i = 1; i <= agents; i++)); do
 		! running "$i" || {
-			echo "loop $i goes on:" && tail -n 5 "err$i" && "$PAWL" next --explain
+			echo "loop $i continues:" && tail -n 5 "err$i" && "$PAWL" next --explain
 			false
 		}
 		rc=0

@@ -182,7 +182,7 @@ by_hand() {
 	same "$(on_branch t3_lock.yaml)" "locked_by: [1, 2]"
 }
 
-@test "branch: a task that waits for an unreadable task goes on waiting" {
+@test "branch: a task that waits for an unreadable task keeps waiting" {
 	call 0 init
 	call 0 create first
 	call 0 create second --depends t1
@@ -220,7 +220,7 @@ by_hand() {
 	call 0 claim t2
 }
 
-@test "branch: the log goes on after commits of others" {
+@test "branch: the log continues after commits of others" {
 	call 0 init
 	call 0 create x
 	by_hand note "one\n"

@@ -510,7 +510,7 @@ by_hand() {
 	same "$(git status --porcelain)" ""
 }
 
-@test "locks: a call whose answer got lost, or whose process was killed, is repeated" {
+@test "locks: a call whose answer was lost, or whose process was killed, is repeated" {
 	over_wire
 	call 0 lock init
 	call 30 lock acquire 1 --store "fault+$PAWL_STORE?fault=modify:1:lost"

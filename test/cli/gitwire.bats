@@ -158,7 +158,7 @@ by_ssh() {
 	is '[.events[] | select(.event == "claimed")] | length == 1'
 }
 
-@test "gitwire: a stranger's forced push is named, others go on, and the task comes back with its commit" {
+@test "gitwire: a stranger's forced push is named, others continue, and the task comes back with its commit" {
 	good=$(git -C "$remote" rev-parse refs/pawl/default/t/t1)
 	bad=$(git -C "$remote" commit-tree -m junk "$(git -C "$remote" mktree </dev/null)")
 	git -C "$remote" update-ref refs/pawl/default/t/t1 "$bad"

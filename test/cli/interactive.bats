@@ -27,7 +27,7 @@ prompt() {
 	exactly ""
 }
 
-@test "interactive: goes on after a failure; the exit code is the first one's, and the line is named" {
+@test "interactive: continues after a failure; the exit code is the first one's, and the line is named" {
 	new one --id a
 	prompt 44 <<-'END'
 		show nobody

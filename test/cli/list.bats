@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # The commands that people look at: list, find, show, tree, graph and the overview. Their screens are in test/cli/screens;
-# PAWL_TEST_WRITE=1 writes these anew.
+# PAWL_TEST_WRITE=1 writes these again.
 
 load common
 

@@ -28,7 +28,7 @@ load common
 	same "$("$PAWL" list -q)" t1
 }
 
-@test "loadtest: an answer that got lost is asked for again" {
+@test "loadtest: a lost answer is asked for again" {
 	needs_local "it breaks or watches the store itself"
 	for rule in modify:1:lost modify:2:lost modify:3:unknown; do
 		ask 0 loadtest -p 2 -n 6 --store "$(faulty "$rule")"

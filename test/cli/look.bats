@@ -441,7 +441,7 @@ needle-4"
 	ask 44 log nope
 }
 
-@test "log --after: goes on from a cursor" {
+@test "log --after: continues from a cursor" {
 	new x
 	cursor=$("$PAWL" log --json | jq -r '.events[-1].cursor')
 	ask 0 log --after "$cursor"

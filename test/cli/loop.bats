@@ -69,7 +69,7 @@ loop_ends() {
 	status_is t2 Done
 }
 
-@test "--wait: ends when nothing is open, or when only people can go on" {
+@test "--wait: ends when nothing is open, or when only people can continue" {
 	call 10 run --loop --wait -- true
 	new a
 	new b --depends t1

@@ -99,7 +99,7 @@ teardown() {
 	complains lease
 }
 
-@test "mcp: a wrong message gets an answer, and the server goes on" {
+@test "mcp: a wrong message gets an answer, and the server continues" {
 	{
 		echo 'not JSON'
 		head -c 10485760 /dev/zero | tr '\0' x
@@ -181,7 +181,7 @@ teardown() {
 	is '.task.status == "In Progress"'
 }
 
-@test "mcp: killed, it leaves the lock to expire; started again, it goes on" {
+@test "mcp: killed, it leaves the lock to expire; started again, it continues" {
 	new x -i x
 	serve --agent alice
 	say "$(tool claim '{"id":"x","ttl":60}')"

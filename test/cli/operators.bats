@@ -160,7 +160,7 @@ load common
 	call 0 batch update --file changes.json
 }
 
-@test "pause: no new claims, holders go on, until resume" {
+@test "pause: no new claims, holders keep working, until resume" {
 	new x
 	new y
 	pawl claim t1 -a al

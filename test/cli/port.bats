@@ -530,7 +530,7 @@ in_formats() {
 	same "$said" "$stderr"
 }
 
-@test "import --check: the changes of others are committed meanwhile" {
+@test "import --check: the changes of others are committed during the check" {
 	echo '{"id": "a", "title": "T"}' >one.jsonl
 	for agent in {1..8}; do
 		for i in {1..12}; do

@@ -249,7 +249,7 @@ PY
 	kill "$follow_PID" 2>/dev/null || :
 }
 
-@test "postgres: log --follow goes on after a session that was killed while it read" {
+@test "postgres: log --follow continues after a session that was killed while it read" {
 	start
 	coproc follow { exec "$PAWL" log --follow --porcelain 2>/dev/null; }
 	until [ "$(sql "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'")" != 0 ]; do sleep 0.05; done

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # The store postgres:, in the places where a queue on PostgreSQL goes wrong easily. A process is stopped inside its
-# COMMIT, while others go on; no test depends on how quick the machine is.
+# COMMIT, while others continue; no test depends on how quick the machine is.
 load common
 load postgres
 
@@ -92,7 +92,7 @@ not_running() {
 	call 0 doctor
 }
 
-@test "postgres: a claim does not slip past an emergency that commits meanwhile" {
+@test "postgres: a claim does not slip past a concurrent emergency" {
 	start
 	id=$(new first)
 	late
@@ -110,7 +110,7 @@ not_running() {
 	same "$(sql "SELECT count(*) FROM \"$schema\".tasks WHERE holder IS NOT NULL")" 0
 }
 
-@test "postgres: two processes that make the same task meanwhile: one makes it, the other is refused" {
+@test "postgres: two processes that make the same task concurrently: one makes it, the other is refused" {
 	start
 	late
 	begin a create one --id same --agent slow
@@ -132,7 +132,7 @@ not_running() {
 	begin a create second --agent quick
 	soon waiting 1
 	call 0 doctor
-	says "1 wait for session" "(psql)"
+	says "waiting clients: 1" "(psql)"
 	now=$(sql "SELECT clock_timestamp()")
 	let_go
 	wait "$a"
@@ -391,7 +391,7 @@ lead_and_die() {
 	soon seen "$dead $1" && seen "$heir $1" # $dead may have waited for the other, each with a transaction of its own
 }
 
-# stand_by N: after a failure of lead_and_die: everybody goes on
+# stand_by N: after a failure of lead_and_die: everybody continues
 stand_by() {
 	kill -CONT "$stopped"
 	wait "${!heir}"

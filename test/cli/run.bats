@@ -158,8 +158,8 @@ forever='i=0; while [ $i -lt 600 ]; do sleep 0.1; i=$((i+1)); done'
 	PAWL_FORMAT=json call 0 run t2 -- sh -c '"$PAWL" fail -q "$PAWL_TASK" -r r'
 	is '.ok and .task.status == "Failed" and .run.settled'
 	# and this does not count as a lost lock, although the lease cannot be renewed any more
-	call 0 run t3 --ttl 0.3s -- sh -c '"$PAWL" release -q "$PAWL_TASK"; sleep 1; echo went on'
-	says "went on"
+	call 0 run t3 --ttl 0.3s -- sh -c '"$PAWL" release -q "$PAWL_TASK"; sleep 1; echo continued'
+	says "continued"
 	status_is t3 Ready
 	complains "the command itself set this status"
 }
@@ -217,7 +217,7 @@ renewed_since() {
 	gone "$(cat child)"
 }
 
-@test "stopped with SIGSTOP: the lease is renewed; lost meanwhile, it is ended all the same" {
+@test "stopped with SIGSTOP: the lease is renewed; if it is lost, the command is ended all the same" {
 	new x
 	in_background --next --ttl 1s --grace 5s -- sh -c "$(noting cmd "trap 'echo told >told; exit 0' TERM; $forever")"
 	soon [ -e cmd ]
@@ -241,7 +241,7 @@ renewed_since() {
 	status_is t1 Ready
 }
 
-@test "pawl itself stopped for longer than the lease: 21 when it goes on" {
+@test "pawl itself stopped for longer than the lease: 21 when it continues" {
 	new x
 	in_background --next --ttl 0.5s -- sh -c "$(noting cmd "$forever")"
 	soon [ -e cmd ]
@@ -453,7 +453,7 @@ END
 	status_is t1 Done
 }
 
-@test "^Z stops the command and pawl, fg goes on with both" {
+@test "^Z stops the command and pawl, fg continues with both" {
 	needs python3
 	needs_terminal
 	new x

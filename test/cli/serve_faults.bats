@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # A server and bad requests, bad peers and a store that fails: the right status, one JSON error, nothing changed, and the
-# server goes on.
+# server continues.
 
 load common
 load serving
@@ -163,7 +163,7 @@ waiter() {
 	is '.task.id == "t1"'
 }
 
-@test "a full disk: 503 and no change; the server goes on when there is room again" {
+@test "a full disk: 503 and no change; the server continues when there is room again" {
 	needs_sqlite
 	needs prlimit
 	serve

@@ -232,7 +232,7 @@ for_nobody() {
 	call 30 init
 }
 
-@test "a read-only folder: reading goes on, writing is API_ERROR" {
+@test "a read-only folder: reads work, writing is API_ERROR" {
 	for_nobody
 	queue
 	pawl create x
@@ -275,7 +275,7 @@ t2"
 	[[ $stderr == *[Pp]ermission* ]]
 }
 
-@test "a full disk: API_ERROR, nothing half-written, and it goes on afterwards" {
+@test "a full disk: API_ERROR, nothing half-written, and it works afterwards" {
 	[ "$(id -u)" -eq 0 ] || skip "needs root to mount"
 	needs unshare
 	unshare -m true 2>/dev/null || skip "needs the right to mount"
@@ -335,7 +335,7 @@ END
 	done <made
 }
 
-@test "a writer in the way: API_ERROR after the timeout, that names it; reading goes on" {
+@test "a writer in the way: API_ERROR after the timeout, that names it; reads work" {
 	queue
 	pawl create x
 	exec 8<>"$db-gate"

@@ -39,7 +39,7 @@ teardown() {
 	"$PAWL" lock acquire @sync -q --agent other
 	ask 20 sync "$board" --timeout 0.1s
 	is '.error.message | test("@sync is held by other")'
-	call 0 create "goes on"
+	call 0 create "continues"
 	"$PAWL" lock acquire @write -q --agent al
 	"$PAWL" lock release @write -q --agent al
 	"$PAWL" lock break @sync -q --reason "it is gone"

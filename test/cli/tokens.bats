@@ -501,7 +501,7 @@ destroy() {
 	done
 }
 
-@test "tokens that were saved before the queue had an id go on working" {
+@test "tokens that were saved before the queue had an id still work" {
 	needs_sqlite
 	needs sqlite3
 	new x

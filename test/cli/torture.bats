@@ -105,7 +105,7 @@ setup() {
 	complains "nowhere.jsonl"
 }
 
-@test "torture: a file that somebody makes meanwhile is not written over" {
+@test "torture: a file that somebody else makes first is not overwritten" {
 	"$PAWL" torture --seconds 2 --history h.jsonl >/dev/null 2>err &
 	sleep 0.5
 	echo mine >h.jsonl
@@ -173,11 +173,11 @@ nobody_in() {
 	complains "cannot remove the scratch queue" "--remove torture-"
 }
 
-@test "torture: a store that fails for good is reported" {
+@test "torture: a store that fails permanently is reported" {
 	needs_local "it breaks or watches the store itself"
 	for way in mix claims; do
 		call 30 torture --only $way --seconds 60 --kills 0 --stops 0 --outage 500ms --store "$(faulty modify:30:full:always)"
-		complains "the store failed for good" "no space is left" "break no promise" "hint: repair the store"
+		complains "the store failed permanently" "no space is left" "break no promise" "hint: repair the store"
 	done
 	nothing_left
 }

@@ -488,7 +488,7 @@ teardown() {
 	call 40 list
 	complains "'do this'"
 	CLAUDECODE=1 call 40 list
-	complains "$here/.pawl/config:1: there is no setting of this name"
+	complains "$here/.pawl/config:1: there is no setting with this name"
 	echo 'lease = do this' >.pawl/config
 	call 40 list
 	complains "'do this'"
@@ -535,7 +535,7 @@ teardown() {
 	complains "pawl trust"
 }
 
-@test "trust: a queue in a folder of several users goes on without it" {
+@test "trust: a queue in a folder of several users works without it" {
 	chown 12345 .pawl 2>/dev/null || skip "needs two users"
 	chmod 0777 .pawl
 	call 0 init

@@ -142,7 +142,7 @@ table() {
 				got=$(want "$step")
 				echo "${fields[1]} held, $step: $got (${fields[i]}): $(cat said)"
 				case ${fields[i]} in
-				"goes on") [ "$got" -eq 0 ] ;;
+				"continues") [ "$got" -eq 0 ] ;;
 				waits)
 					[ "$got" -eq "$([ "${step:0:1}" = @ ] && echo 20 || echo 30)" ]
 					grep -qi "${fields[1]} is held by boss" said
@@ -153,7 +153,7 @@ table() {
 			done < <(steps_of "${columns[i]}")
 		done
 		pawl lock release "${fields[1]}" -a boss
-		pawl list # a clear that went on would have removed b1 as well
+		pawl list # a clear that continued would have removed b1 as well
 	done < <(table)
 	same "$fields_seen" $((4 * 15))
 	same "$("$PAWL" list --json --limit 0 | jq '[.tasks[] | select(.id == "b1")] | length')" 1
@@ -284,7 +284,7 @@ table() {
 	call 2 lock acquire t2 --pid 999999999
 }
 
-@test "@config: settings are not changed meanwhile, but read" {
+@test "@config: settings can be read but not changed" {
 	pawl lock acquire @config -a boss
 	call 30 config set lease 5m -a al --timeout 0
 	complains "@config is held by boss"

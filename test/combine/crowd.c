@@ -241,7 +241,7 @@ static int go_on(int where)
 	CHECK(!ledger_comment(q, where, TIMEOUT), "it did not wait");
 	gate_close(&g);
 	CHECK(slots_there() && truncate(slots, 0) == 0, "no slots");
-	CHECK(ledger_comment(q, where, TIMEOUT), "it does not go on");
+	CHECK(ledger_comment(q, where, TIMEOUT), "it does not continue");
 	queue_close(q);
 	return 0;
 }

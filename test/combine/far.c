@@ -78,7 +78,7 @@ static void let_them_work(void)
 
 	while (ledger_counts()->acked < before + 60 && kit_ms() < end)
 		usleep(500);
-	CHECK(ledger_counts()->acked > before, "they do not go on");
+	CHECK(ledger_counts()->acked > before, "they do not continue");
 }
 
 static void delete_files(void)

@@ -173,7 +173,7 @@ int main(void)
 	acked = n->acked;
 	for (int64_t end = kit_ms() + 30000; n->acked < acked + 100 && kit_ms() < end;)
 		kit_sleep(1);
-	CHECK(n->acked >= acked + 100, "it does not go on after the faults");
+	CHECK(n->acked >= acked + 100, "it does not continue after the faults");
 	board->stop = 1;
 	kit_reap_all("fault", pids, PROCESSES);
 	ledger_judge();

@@ -45,7 +45,7 @@ static int comment(int at_once)
 
 	board->ready++;
 	if (!at_once)
-		CHECK(kit_await(&board->go, 1, 60000), "it may not go on");
+		CHECK(kit_await(&board->go, 1, 60000), "it may not continue");
 	board->asked = ledger_counts()->asked;
 	CHECK(ledger_comment(q, 0, TIMEOUT), "the call failed");
 	board->made++;

@@ -181,7 +181,7 @@ static void test_nudge(void **state)
 	assert_int_equal(take(true), 2); /* nudged or not */
 }
 
-/* A process that is nudged and finds the gate taken goes on waiting. */
+/* A process that is nudged and finds the gate taken keeps waiting. */
 static void test_nudged_in_vain(void **state)
 {
 	struct combine_reply reply = { 0 };

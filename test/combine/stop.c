@@ -66,7 +66,7 @@ static int take(int where)
 		if (step_hit() != getpid())
 			check_busy(&ans);
 		board->unsure += ans.applied == '?';
-		CHECK(kit_await(&board->go, 1, 60000), "it never goes on");
+		CHECK(kit_await(&board->go, 1, 60000), "it never continues");
 		queue_call(q, &rq, &ans, &a);
 	}
 	CHECK(ans.code == SUCCESS, "%.*s", STRF(ans.message));

@@ -255,7 +255,7 @@ static bool finish(const struct operation *op, pid_t pid, int end)
 		return fault_found("it is gone");
 	code = kit_reap(pid);
 	if (code)
-		return fault_found("it ended with %d when it went on", code);
+		return fault_found("it ended with %d when it continued", code);
 	if (outcome->code_again != SUCCESS)
 		return fault_found("said again by itself: %s", outcome->message_again);
 	if (op->what == DO_CALL && !str_is(golden.json, outcome->json_again))

@@ -1,6 +1,6 @@
 /*
  * A .lock, .done, .failed or .task file that another program put into the folder. The first byte
- * chooses the kind, the rest is its content. The queue goes on with any content: the file is a
+ * chooses the kind, the rest is its content. The queue continues with any content: the file is a
  * task, or it is unusable. Reads do not touch the file, and the store can write and read again what
  * it made of it. A file without the words of the protocol is foreign, and no call changes it.
  */

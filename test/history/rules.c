@@ -289,7 +289,7 @@ static void pause(void **state)
 	(void)state;
 	call(&t, 40, "a3", TAKE2, TAKEN2);
 	CAUGHT(t, CLOSED);
-	/* refused, and holders go on */
+	/* refused, and holders keep working */
 	t = paused();
 	call(&t, 30, "a3", TAKE2, "'code':'NO_TASKS'," PAUSED);
 	call(&t, 40, "a3", "'op':'CLAIM','id':'t2','new_token':'" TOKEN2 "'",

@@ -457,7 +457,7 @@ COMMANDS = {
     "run": "run --replace {} -- sh -c",
     "mcp": "mcp",
 }  # fmt: skip
-# These go on without an answer, or answer in a protocol.
+# These continue without an answer, or answer in a protocol.
 TOLERANT = {"prime", "doctor", "mcp", "lock health"}
 ASKS_TIME = {"backup", "emergency on"}  # and does without
 MCP = [
@@ -614,7 +614,7 @@ def faults(name, p):
     tolerant = name in TOLERANT or (name in ASKS_TIME and Standin.rest and Standin.rest[0] == "facts")
     tolerant = tolerant or b"could not be read" in out  # status shows the rest, and says what is missing
     if Standin.changed and p.returncode == 0 and not tolerant:
-        yield "it takes the answer for good"
+        yield "it believes the answer"
     written = {f for f in files() if not MAY_WRITE.fullmatch(f)}
     if written:
         yield f"it wrote {sorted(written)}"

@@ -93,7 +93,7 @@ ANSWERS = {
 COMMANDS = ["list", "create New", "doctor", "status", "queues", "log", "next --claim", "show t1", "export -o -"]
 
 
-# What a client asks first. With good answers to these it goes on to its tasks.
+# What a client asks first. With good answers to these it continues to its tasks.
 GOOD = {
     b"pg_backend_pid()": dict(columns=4, rows=row([NUMBER] * 4)),
     b"a.version,n.q": dict(columns=4, rows=row([struct.pack(">q", 2), NUMBER, struct.pack(">q", 1_800_000_000_000), b"a" * 36])),

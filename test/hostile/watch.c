@@ -79,7 +79,7 @@ static void note(FILE *log, pid_t pid)
 	fprintf(log, "%s\t%s\t%s\n", path, realpath(path, real) ? real : path, args);
 }
 
-/* A process has stopped: lets it go on as it would by itself. */
+/* A process has stopped: lets it continue as it would by itself. */
 static void go_on(pid_t pid, int status)
 {
 	int sig = WSTOPSIG(status), event = status >> 16;

@@ -377,7 +377,7 @@ void say(int fd, struct str text)
 	while (text.n) {
 		ssize_t n = send(fd, text.p, text.n, MSG_NOSIGNAL);
 
-		if (n <= 0) /* refused meanwhile: the answer says so */
+		if (n <= 0) /* refused during the write: the answer says so */
 			return;
 		text.p += n;
 		text.n -= (size_t)n;

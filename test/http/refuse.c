@@ -1,5 +1,5 @@
 /* Requests that two programs could understand differently are refused, each with its status, one
- * JSON error and a closed connection. The server then goes on. */
+ * JSON error and a closed connection. The server then continues. */
 #include "kit.h"
 
 #define HOST "Host: localhost\r\n"

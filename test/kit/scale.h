@@ -1,4 +1,4 @@
-/* scale: how much of something is tried. */
+/* scale: how many repetitions a test makes, fewer under a sanitizer. */
 #ifndef TEST_KIT_SCALE_H
 #define TEST_KIT_SCALE_H
 

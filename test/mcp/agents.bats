@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # Claude Code and Codex themselves, each through a whole task with a scripted model: what the model gets to read is in
-# test/mcp/agents/*.txt. PAWL_TEST_WRITE=1 writes these anew. `tools/mcp-clients agents` gets the programs from npm; they
+# test/mcp/agents/*.txt. PAWL_TEST_WRITE=1 writes these again. `tools/mcp-clients agents` gets the programs from npm; they
 # speak to nothing but the model, on loopback.
 
 load ../cli/common

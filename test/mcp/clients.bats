@@ -120,7 +120,7 @@ afar() {
 	node ../agents/replay codex
 }
 
-# Each call starts the inspector anew. "A whole life" has the rest of the older era.
+# Each call starts the inspector again. "A whole life" has the rest of the older era.
 @test "inspector --cli in both eras" {
 	for era in legacy modern; do
 		inspect $era --method tools/list

@@ -625,7 +625,7 @@ static void an_emergency_is_for_the_user(void **state)
 	good("emergency_on", "{\"reason\":\"r\"}");
 	o = refused("done", "{\"id\":\"t1\"}", API_ERROR);
 	assert_string_equal(word(o, "error.hint"),
-			    "stop and tell the user; your locks are renewed meanwhile");
+			    "stop and tell the user; the server keeps renewing your locks");
 	live_for(40 * MIN);
 	good("emergency_off", "{}");
 	good("done", "{\"id\":\"t1\"}");

@@ -5,7 +5,7 @@
 
 static struct mcp other; /* the connection that does not talk now */
 
-/* The other connection goes on. */
+/* The other connection continues. */
 static void swap(void)
 {
 	struct mcp now = m;

@@ -589,7 +589,7 @@ def test_a_page_that_was_replaced_comes_back(s):
 
 
 def test_a_removed_task_without_a_page(s):
-    """The page of a removed task is in the trash, or is gone for good: no later sync asks for it."""
+    """The page of a removed task is in the trash, or is permanently gone, so no later sync asks for it."""
     for title in ("one", "two", "three"):
         s.create(title)
     s.sync()
@@ -903,7 +903,7 @@ def test_work_that_goes_on_after_a_killed_pull(s):
         s.pawl("review", id, "--summary", "again")
         finished(s, id, "an agent's", "Review")
         eq((s.task(id).get("parent"), s.value(id, "Parent-task")), (None, []))
-        # a person goes on as well
+        # a person continues as well
         s.notion.edit(s.page(id), Status="In Progress")
         s.pawl("update", id, "--priority", "10")
         killed(s, kind, "pages/[^/]*$", "PATCH")
@@ -1186,7 +1186,7 @@ def test_more_pages_than_a_query_shows(s):
     eq((done["tasks_created"], len(s.tasks())), (PAGES, PAGES))
     eq(len({n.value(p["id"], "Pawl ID") for p in n.alive()}), PAGES)
     s.sync()  # reads each text once more: a PATCH can hide an edit
-    # the next one looks at what changed
+    # the next one reads the changes
     n.skew += 3600
     changed = [p["id"] for p in n.alive()][7]
     n.edit(changed, Title="changed")

@@ -82,7 +82,7 @@ static struct task task_now(struct queue *q, const char *id, struct arena *a)
 
 enum other { FINISHED, TAKEN, NOBODY };
 
-/* Another agent takes the task over meanwhile, and has finished it (or not) when the first one
+/* Another agent takes the task over in this time, and has finished it (or not) when the first one
  * wakes up. */
 static void stop_holder(int arg, enum other other)
 {

@@ -126,7 +126,7 @@ static int64_t version(struct queue *q)
 	return n;
 }
 
-/* Heartbeats go on: t1's holder sends nothing else. */
+/* Heartbeats continue: t1's holder sends nothing else. */
 static void await_beat(struct queue *q)
 {
 	int64_t before = version(q), end = kit_ms() + 200000;
@@ -150,7 +150,7 @@ static void one_round(struct queue *q, struct arena *a)
 	call(q, &take, &ans, a);
 	CHECK(ans.code == SUCCESS, "acquire: %.*s", STRF(ans.message));
 	before = log_lines(q);
-	board->turn++; /* and all of them try meanwhile */
+	board->turn++; /* and all of them try during this wait */
 	for (int i = 0; i < 3; i++)
 		await_beat(q);
 	CHECK(log_lines(q) == before, "somebody changed something under @maintenance");

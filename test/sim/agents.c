@@ -1,6 +1,6 @@
 /*
  * The agents and their scheduler. An agent is little more than the lock it believes to hold; it
- * learns from the answers that reach it. Calls may be delayed while others go on, arrive twice, or
+ * learns from the answers that reach it. Calls may be delayed while others continue, arrive twice, or
  * lose their answer. Agents repeat calls, forget them, or crash and lose all knowledge.
  *
  * In a recorded run answers may be delayed as well, so that a call takes effect at any moment

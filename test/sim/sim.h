@@ -107,7 +107,7 @@ struct sim_plan {
 	uint32_t agents; /* 0: the seed decides the number */
 	FILE *tell;      /* may be NULL */
 	/* Records the calls in this new file (proof/history/history.h). Calls then overlap: other
-	 * agents go on between the sending of a call, its effect and its answer. NULL: no record. */
+	 * agents continue between the sending of a call, its effect and its answer. NULL: no record. */
 	const char *history;
 	/* Of a recorded run: percentage of answers that are lost, of agents that die during a call,
 	 * and of calls that end with API_ERROR. */

@@ -397,7 +397,7 @@ static int open_and_look(struct conf *c)
 	rc = conf_modify(c, put_together, c);
 	if (rc == 0)
 		rc = c->s->ops->count(c->s, &(struct query){ 0 }, &n);
-	if (rc == STORE_ABSENT) /* removed meanwhile */
+	if (rc == STORE_ABSENT) /* removed in between */
 		rc = n = 0;
 	store_close(c->s);
 	if (rc)

@@ -290,11 +290,11 @@ struct story {
 };
 
 static const struct story stories[] = {
-	{ "create", do_nothing, do_create },    { "claim", had_two, do_claim },
-	{ "snapshot", had_large, do_claim },    { "done", had_claimed, do_done },
-	{ "archive", had_done, do_archive },    { "reopen", had_archived, do_reopen },
-	{ "remove", had_claimed, do_remove },   { "take over", had_foreign, do_claim },
-	{ "claim anew", do_nothing, do_claim },
+	{ "create", do_nothing, do_create },     { "claim", had_two, do_claim },
+	{ "snapshot", had_large, do_claim },     { "done", had_claimed, do_done },
+	{ "archive", had_done, do_archive },     { "reopen", had_archived, do_reopen },
+	{ "remove", had_claimed, do_remove },    { "take over", had_foreign, do_claim },
+	{ "claim again", do_nothing, do_claim },
 };
 
 /* --- reading the state ----------------------------------------------------------------------------- */

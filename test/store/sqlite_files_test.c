@@ -146,7 +146,7 @@ static int64_t count_elsewhere(void)
 
 /* --- before a change ------------------------------------------------------------------------------------ */
 
-/* Removing an index loses nothing: the handle makes a new one and goes on, and so do handles opened
+/* Removing an index loses nothing: the handle makes a new one and continues, and so do handles opened
  * meanwhile. */
 static void test_index_removed(void **state)
 {
@@ -453,7 +453,7 @@ static void let_a_reader_in(const char *step)
 	begin_reader();
 }
 
-/* While another process builds a new index, our commit begins the WAL anew. The other must not write through that index: its
+/* While another process builds a new index, our commit restarts the WAL. The other must not write through that index: its
  * frames would follow frames that are gone. */
 static void test_wal_begun_anew_under_an_index(void **state)
 {
@@ -463,7 +463,7 @@ static void test_wal_begun_anew_under_an_index(void **state)
 	(void)state;
 	for (int i = 1; i <= 3; i++)
 		assert_true(count(a) == i);
-	sq_checkpoint(sq_of(a)); /* so that the next commit begins the WAL anew */
+	sq_checkpoint(sq_of(a)); /* so that the next commit restarts the WAL */
 	other = 0;
 	combine_step = let_a_reader_in;
 	assert_true(count(a) == STORE_IO);

@@ -260,7 +260,7 @@ static void tick(int number)
 	ticks++;
 }
 
-/* Through a small, slow pipe, with signals meanwhile. */
+/* Through a small, slow pipe, while signals arrive. */
 static void write_all_goes_on(void **state)
 {
 	struct sigaction sa = { .sa_handler = tick }, before;

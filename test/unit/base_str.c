@@ -129,7 +129,7 @@ static void pools(void **state)
 	arena_alloc(&small, 100);
 	arena_alloc(&a, 600000);
 	assert_false(arena_over(&a));
-	arena_alloc(&b, 600000); /* the first that finds it full goes on */
+	arena_alloc(&b, 600000); /* the first that finds it full continues */
 	assert_false(arena_over(&b));
 	arena_alloc(&b, 600000);
 	assert_false(arena_over(&b));

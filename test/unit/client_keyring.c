@@ -157,7 +157,7 @@ static void test_unanswered_is_repeated(void **state)
 	assert_found(&k, "t1", p.token, 1);
 }
 
-/* Another process begins a claim, reports its token, and waits to be killed or told to go on. */
+/* Another process begins a claim, reports its token, and waits to be killed or told to continue. */
 static pid_t begin_elsewhere(struct str *token)
 {
 	char text[TOKEN_LEN];

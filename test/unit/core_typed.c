@@ -55,7 +55,7 @@ static void which_calls(void **state)
 
 /* --- the table ----------------------------------------------------------------------------------- */
 
-/* doc/typed-locks.md: a row for each lock that is held; '-': the call goes on. */
+/* doc/typed-locks.md: a row for each lock that is held; '-': the call continues. */
 static const struct {
 	enum typed held;
 	/* of other agents, in the order write, batch, config, maintenance, sync */

@@ -316,7 +316,7 @@ await test("pause, resume and emergency are shown to everybody", async () => {
 	await page.waitForSelector(".notice", { state: "detached" });
 });
 
-await test("an action on a task that changed meanwhile is refused, and says so", async () => {
+await test("an action on a task that has changed since then is refused, and says so", async () => {
 	await detail("t2");
 	await button("Edit", "#detail").click();
 	await page.fill("#in-title", "Overwritten");
@@ -579,7 +579,7 @@ await test("the page gives its token to no relay at another address", async () =
 	await between.close();
 });
 
-await test("a page at localhost goes on at the server's address", async () => {
+await test("a page at localhost continues at the server's address", async () => {
 	const between = await relay("::1").catch(() => null); // this machine may have no IPv6
 	for (const name of ["localhost", "board.localhost"]) {
 		const named = await open(`http://${name}:${port}/#token=${admin}&task=t7`);
@@ -652,7 +652,7 @@ await test("board --export writes a page that needs no server", async () => {
 	pawl("remove", "evil");
 });
 
-await test("a restored queue is read anew", async () => {
+await test("a restored queue is read again", async () => {
 	pawl("backup", "one.pawl");
 	pawl("create", "Made after the backup", "--id", "gone");
 	await inColumn(page, "Ready", "gone");

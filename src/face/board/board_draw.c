@@ -232,7 +232,7 @@ static const char help[] =
 	"  m                   move the task to another status\n"
 	"  a                   approve: Review to Done\n"
 	"  r                   rework: send a task in Review back, with the reason\n"
-	"  u                   unblock: let a Blocked or Needs Help task go on\n"
+	"  u                   unblock: let work on a Blocked or Needs Help task continue\n"
 	"  c                   comment on the task\n"
 	"  n                   create a task\n"
 	"  x                   cancel the task, with the reason\n"
@@ -308,7 +308,7 @@ static void draw_input(const struct ui *u)
 		arena_printf(&a, "> %s_",
 			     arena_cstr(&a, board_dialog_tail(&a, u->input, (size_t)width - 8))));
 	screen_paint(DIM, false);
-	screen_words(y + 2, x, width - 4, "Enter goes on, Esc leaves, Ctrl-U clears");
+	screen_words(y + 2, x, width - 4, "Enter continues, Esc cancels, Ctrl-U clears");
 	arena_free(&a);
 }
 

@@ -318,7 +318,7 @@ static enum effect text_given(struct ui *u)
 	const struct text_ask *ask = draft_ask(&u->draft);
 
 	if (ask->must && !str_trim(str_c(u->input)).n) {
-		ui_say(u, true, "this text cannot be empty; Esc leaves");
+		ui_say(u, true, "this text cannot be empty; Esc cancels");
 		return DO_NOTHING;
 	}
 	snprintf(u->draft.text[u->draft.asked], INPUT_MAX + 1, "%s", u->input);

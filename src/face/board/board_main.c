@@ -146,7 +146,7 @@ static enum result board_run(struct session *s, struct reply *out)
 	read_board(&l.reader, &l.ui);
 	if (l.ui.board.fault[0])
 		return run_fail(l.reader.code, arena_str(s->arena, str_c(l.ui.board.fault)),
-				STR("pawl doctor looks at the store"), out);
+				STR("pawl doctor checks the store"), out);
 	if (!term_open(s->color))
 		return run_fail(MISCONFIGURED, STR("this terminal cannot show the board"),
 				STR("set TERM to the name of your terminal, e.g. TERM=xterm"), out);

@@ -1,6 +1,6 @@
 /*
- * The prompt's history file. It never gets a line with a token or a password, and a line is added
- * only if the file belongs to this user alone.
+ * Completes a line of the prompt, and keeps the prompt's history file. The file never gets a line with a token or a
+ * password, and pawl adds a line only if the file belongs to this user alone.
  */
 #include <fcntl.h>
 #include <sys/stat.h>

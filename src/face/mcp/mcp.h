@@ -112,8 +112,8 @@ enum result mcp_stdio(struct session *s, const struct mcp_args *a, struct reply 
 
 #define MCP_MODERN "2026-07-28"
 #define MESSAGE_MAX (8u * 1024 * 1024)
-#define BATCH_MAX 32                /* messages; other callers of a server wait meanwhile */
-#define CALL_ROOM (64u << 20)       /* memory of one call's answer */
+#define BATCH_MAX 32          /* messages; a server's other callers wait while one batch runs */
+#define CALL_ROOM (64u << 20) /* memory of one call's answer */
 #define CALL_JSON_MOST (128u << 20) /* memory of lists and `extra` in its JSON */
 
 enum rpc_error {

@@ -30,12 +30,12 @@ static const char agent_work[] =
 	"with parent or depends.\n"
 	"4. After a refusal, error.hint names the next call. LOST_LOCK: the task is no longer yours; stop working on "
 	"it. CONFLICT: another agent has it; take another.\n"
-	"5. Go on with 1.\n" DATA;
+	"5. Continue with 1.\n" DATA;
 
 static const char *const agent_claimed[] = {
 	"done id=ID summary=...",
 	"review id=ID summary=...: a person must check it",
-	"block id=ID reason=... unblock_action=...: you cannot go on",
+	"block id=ID reason=... unblock_action=...: you cannot continue",
 	"release id=ID reason=...: give it back",
 	NULL,
 };

@@ -186,7 +186,7 @@ static bool mcp_advice_takes(const struct request *rq)
 static void mcp_advice_paused(const struct refused *r)
 {
 	mcp_advice_say(r, STR("the queue is paused"),
-		       STR("next claim=true wait=30 waits until it goes on"));
+		       STR("next claim=true wait=30 waits until an operator resumes it"));
 }
 
 static void mcp_advice_conflict(const struct refused *r)
@@ -265,9 +265,10 @@ static void mcp_advice_lost(const struct refused *r)
 			r,
 			with_id(r, "this session lost the lock of ",
 				": its lease expired or a person ended it"),
-			arena_printf(r->a,
-				     "claim id=%.*s resume=%lld goes on if nobody took it since",
-				     STRF(t->id), (long long)t->fence));
+			arena_printf(
+				r->a,
+				"claim id=%.*s resume=%lld gets it back if no agent has claimed it since",
+				STRF(t->id), (long long)t->fence));
 }
 
 /* The task is not in the right status, or the change is never possible. */
@@ -320,7 +321,7 @@ static void mcp_advice_failed(const struct refused *r)
 	else if (r->ans->barred)
 		r->ans->hint = STR("the whole queue is locked: wait, then call again");
 	else if (in_emergency(r->ans))
-		r->ans->hint = STR("stop and tell the user; your locks are renewed meanwhile");
+		r->ans->hint = STR("stop and tell the user; the server keeps renewing your locks");
 	else
 		r->ans->hint = STR("call again; if it fails again, tell the user");
 }

@@ -2,10 +2,10 @@
  * endpoint: MCP over HTTP at /mcp, for clients of both protocol versions: with sessions up to
  * 2025-11-25, without them from 2026-07-28 on (face/mcp/mcp.h has the protocol itself).
  *
- *   mcp_http.c  the loop's part: request headers, answers and event streams
- *   mcp_http.c       the protocol version of a message, and the headers that repeat its content
- *   mcp_session.c      the worker's part: one struct mcp for each session, or for each caller without a session
- *   session_id.c     session ids, which outlive the server
+ *   mcp_http.c          the loop's part: request headers, answers and event streams
+ *   protocol_version.c  the protocol version of a message, and the headers that repeat its content
+ *   mcp_session.c       the worker's part: one struct mcp for each session, or for each caller without a session
+ *   session_id.c        session ids, which outlive the server
  *
  * A session consists of three parts, which end independently. A caller without sessions has only 2 and 3.
  *
@@ -22,7 +22,7 @@
  *    c  90 days after `initialize`                        session_id_find() refuses the id
  *    Only the client can end its id early. The id outlives part 2, and a server with a state folder.
  *
- * 2. The worker's session (struct seat): a cache that can be dropped at any time, because everything that must
+ * 2. The worker's session (struct mcp_session): a cache that can be dropped at any time, because everything that must
  *    last is in the store, in the keyring and in the session id. Dropping it never releases a lock: the next
  *    request creates it again and finds its locks, or their leases expire.
  *
@@ -111,7 +111,7 @@ struct post {
 	struct str run, profile;          /* from the query */
 	struct str version, method, name; /* headers */
 	bool has_version, has_method, has_name;
-	bool has_session, knows_session; /* the request has an id; it is the id of `visit` */
+	bool has_session, knows_session; /* the request has an id, and the id is valid */
 	struct session_id session_id;
 	bool streams; /* the client accepts an event stream */
 	/* only for the worker */

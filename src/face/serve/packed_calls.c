@@ -278,7 +278,7 @@ static void tell_lost(struct answer *ans)
 
 	*ans = (struct answer){ .now = now };
 	answer_fail(ans, API_ERROR,
-		    STR("the answer of this call got lost, and its lock has ended since"),
+		    STR("the answer to this call was lost, and its lock has since ended"),
 		    STR("to see what you hold: pawl status"));
 	ans->applied = '?';
 }

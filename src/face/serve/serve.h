@@ -321,8 +321,8 @@ void job_done(void *job);
 
 /* The initial pool for all answers, or (with `whole`) for one token's answers. */
 struct arena_pool answers_memory(struct arena_pool *whole);
-/* An arena for the data that is read for the answer. If it gets crowded, the caller has to come
- * again. */
+/* An arena for the data that is read for the answer. If the arena has no room, the call is refused and the caller must retry
+ * it. */
 struct arena answers_arena(const struct job *j, size_t limit);
 /* The bytes that the answer may have. A longer answer is refused; if it reports a change, it is
  * made brief instead. Less than ANSWER_MAX: the caller has to read its other answers first. */

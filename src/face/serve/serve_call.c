@@ -1,8 +1,8 @@
 /*
- * One command with JSON arguments, in its worker's thread. A command that is one change only states
- * it (call_begin). The worker commits the changes of all callers at once (packed_calls.c), and the
- * command interprets the answer (call_end). Every other command runs by itself (call_run). No
- * command may wait: the worker waits for it.
+ * One command with JSON arguments, in its worker's thread. If a command consists of a single change, call_begin() only returns
+ * that change and does not make it. The worker commits the changes of all callers together (packed_calls.c), and the command
+ * interprets the answer (call_end). Every other command runs by itself (call_run). No command may wait, because the worker
+ * waits for it.
  */
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /*
  * One queue's live stream (text/event-stream): a snapshot, then each event of the log with its
  * cursor as id, and each lease that expires, which has no cursor. A reader that reconnects sends
- * Last-Event-ID and gets the events that it missed. If the log does not know the cursor, the reader
+ * Last-Event-ID and gets the events that it missed. If the cursor is not in the log, the reader
  * gets `reset` and a new snapshot. It may get an expired lease again.
  *
  * A queue and a log may be larger than the memory that one reader may use. So a snapshot and missed

@@ -185,7 +185,7 @@ static enum result no_tokens(struct serve *s, int r, struct reply *out)
 				     r == -EPERM     ? "other users can read or write them"
 				     : r == -EBADMSG ? "the file is damaged"
 						     : strerror(-r)),
-			STR("set PAWL_SERVER_STATE to a folder of yours"), out);
+			STR("set PAWL_SERVER_STATE to a folder that you own"), out);
 }
 
 /* --- the service manager ---------------------------------------------------------------------------- */
@@ -270,7 +270,7 @@ static void on_reload(void *serve)
 	if (s->args->tls_cert.n && http_server_reload_tls(s->http, why, sizeof(why)))
 		say_note(s, "warn", "the old certificate stays: %s", why);
 	if (!s->access.none && !s->access.own && access_load(&s->access, true))
-		say_note(s, "warn", "cannot read the tokens in %s; no token is valid meanwhile",
+		say_note(s, "warn", "cannot read the tokens in %s; until it can, no token is valid",
 			 s->access.dir);
 	reload_settings(s);
 	say_note(s, "info", "reloaded the certificate, the tokens and the settings");

@@ -77,7 +77,7 @@ static json_t *openapi_answers(void)
 		    { "401", "no token, or one that is not valid" },
 		    { "403", "the token does not allow it" },
 		    { "404", "the task does not exist" },
-		    { "409", "another agent holds it, or the lock is lost" },
+		    { "409", "another agent holds the task, or the caller has lost its lock" },
 		    { "422", "the state of the task or the queue does not allow it" },
 		    { "429", "too many calls; Retry-After" },
 		    { "503", "the store cannot answer now; Retry-After" } };

@@ -113,9 +113,11 @@ static void refuse_busy(struct http_exchange *x, const char *reason)
 void route_refuse_method(struct http_exchange *x, const char *allowed)
 {
 	struct http_header h = { { "Allow", 5 }, str_c(allowed) };
+	char reason[120];
 
-	refuse_with(x, 405, "this path does not know the method", "",
-		    (struct http_headers){ &h, 1 });
+	snprintf(reason, sizeof(reason), "this path does not support %.*s; it supports %s",
+		 STRF(http_request_of(x)->method), allowed);
+	refuse_with(x, 405, reason, "", (struct http_headers){ &h, 1 });
 }
 
 /* --- the query ----------------------------------------------------------------------------------- */
@@ -424,8 +426,7 @@ static int find_caller(struct serve *s, const struct http_request *r, struct htt
 
 #define SLOW_MS 1000
 
-/* A refusal that is sent later. A peer that guesses tokens has to wait for it, and needs a
- * connection meanwhile. */
+/* A refusal that is sent later. A peer that guesses tokens has to wait for it, and keeps a connection occupied until then. */
 struct refusal {
 	struct http_exchange *exchange;
 	struct http_timer *timer;

@@ -29,8 +29,7 @@ static const char *const meanings[CHECK_KINDS] = {
 	[CHECK_CLOCK] = "the store's time never goes backwards",
 	[CHECK_CLOSED] =
 		"no change gets past another agent's lock of the whole queue, or an emergency",
-	[CHECK_SELECTED] =
-		"no caller gets nothing, or a worse task, while a better one is eligible",
+	[CHECK_SELECTED] = "every selecting call gets the best eligible task",
 };
 
 const char *check_kind_name(enum check_kind kind)

@@ -1,7 +1,7 @@
 /*
- * history: a record of all calls and answers, in a file that can be checked later (check.h) and
- * attached to a bug report. The format is JSON Lines; doc/history.md describes it. The file never
- * contains a token, only the first 16 hex digits of its SHA-256.
+ * history: a record of all calls and answers, in a file that can be checked later (check/checker.h)
+ * and attached to a bug report. The format is JSON Lines; doc/history.md describes it. The file
+ * never contains a token, only the first 16 hex digits of its SHA-256.
  *
  * Each process appends to its own part, with one write(2) for each line. So kill -9 tears at most
  * the last line, and leaves a call without an answer. history_merge() makes one file from the

@@ -1,5 +1,5 @@
-/* Compares an answer with the model's. A value that a history may lack is compared only if it is there; in a partial world,
- * tasks of other worlds are ignored. */
+/* Compares an answer with the model's. A value that the history may omit is compared only if it is present. A partial world
+ * models only some of the queue's tasks; tasks outside it are ignored. */
 #include <stdarg.h>
 #include <stdio.h>
 

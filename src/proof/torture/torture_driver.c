@@ -298,9 +298,10 @@ static void find_trouble(struct driver *d)
 	    scratch_renew(d->plan, d->queue, d->clock_token, d->history))
 		return;
 	d->store_failed = true;
-	give_up(d, arena_printf(d->arena,
-				"the store failed for good: %d changes in a row, the last with: %s",
-				b->failed, why));
+	give_up(d,
+		arena_printf(d->arena,
+			     "the store failed permanently: %d changes in a row, the last with: %s",
+			     b->failed, why));
 }
 
 /* Lets agents finish their current call, except in rounds: there they wait for each other and could

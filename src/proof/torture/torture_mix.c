@@ -1,7 +1,7 @@
 /*
  * Chooses an agent's next call. Usually the call makes sense: the agent continues with a task that it
  * holds, asks for work, or moves a task that waits. Sometimes the call is wrong on purpose: it has a
- * stale token, or another agent's name.
+ * stale token, or another agent's name. A choice depends only on the seed and on what the agent remembers.
  */
 #include "proof/torture/torture_private.h"
 

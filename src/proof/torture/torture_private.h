@@ -22,8 +22,8 @@
 #define GRANTS 64     /* latest grants of a task that are remembered */
 #define MADE 64       /* how many tasks with ids created by the queue are tracked */
 #define GUARD_LEN 16
-/* A store has failed for good if FAILS changes failed over the plan's outage_ms and it granted no lock
- * meanwhile. */
+/* A store has failed permanently if FAILS changes in a row failed, over at least the plan's outage_ms, and it granted no lock
+ * in that time. */
 #define FAILS 20
 
 struct hold {
@@ -232,7 +232,7 @@ struct driver {
 	uint64_t random;
 	int64_t began;
 	struct torture_figures figures;
-	struct str trouble; /* why the run could not go on; empty: it could */
+	struct str trouble; /* why the run had to stop; empty: it did not */
 	bool store_failed;  /* the trouble is that the store failed */
 	bool interrupted;
 	struct arena *arena;

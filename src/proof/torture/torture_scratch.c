@@ -1,5 +1,5 @@
-/* Creates, reads and removes the scratch queue. A lock on the task "keeper" holds the store's clock, and shows whether the run
- * that made the queue is still active. */
+/* Creates, reads and removes the scratch queue of a torture run. While the run is active, it holds the lock of the task
+ * "keeper". So the store does not correct its clock during the run, and another process can see that the queue is in use. */
 #include "base/os.h"
 #include "proof/torture/torture_private.h"
 #include "queue/remote_queue.h"

@@ -99,7 +99,7 @@ static struct str propose_fix(struct check *c, const struct found *f)
 	struct str path = arena_printf(&c->a, "%s/%s%s", c->s->path, f->archived ? "archive/" : "",
 				       f->name);
 
-	return arena_printf(&c->a, "look at %s, then repair it or move it away",
+	return arena_printf(&c->a, "read %s, then repair it or move it away",
 			    store_word(&c->a, text_line(&c->a, path)).p);
 }
 

@@ -309,7 +309,7 @@ uint64_t git_memo_recall(struct git *s, const git_oid *oid, struct git_state *ou
 void git_memo_put(struct git *s, const git_oid *oid, const struct git_state *st);
 /* Do the commits of these keys match the entries that were used? If not, the memo is forgotten. */
 bool git_memo_sure(struct git *s, struct strs keys);
-/* After doubt() this handle reads only commits, from the next read on; forget() also removes the file. */
+/* After git_memo_doubt() this handle reads only commits, from the next read on; git_memo_forget() also removes the file. */
 void git_memo_doubt(struct git *s);
 void git_memo_forget(struct git *s);
 /* A read of the refs begins. Other processes may have appended entries since the last one. */

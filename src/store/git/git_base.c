@@ -160,8 +160,8 @@ int git_base_change(struct git *s, const git_oid *from, const struct git_link *l
 /* --- list ------------------------------------------------------------------------------------- */
 
 /*
- * Lists a queue's refs from their files, with a fifth of libgit2's system calls. It reads the loose refs before
- * packed-refs. So it does not miss a ref that git is packing meanwhile.
+ * Lists a queue's refs from their files, with a fifth of libgit2's system calls. It reads the loose refs before packed-refs. So
+ * it does not miss a ref that git is packing at that moment.
  */
 
 /* --- lists -------------------------------------------------------------------------------------- */

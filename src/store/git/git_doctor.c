@@ -302,7 +302,7 @@ static bool process_uses(int proc, const struct process *p, const char *file, co
 	bool hidden = fd < 0 && errno != ENOENT && (p->git || p->stopped), uses;
 	struct process now;
 
-	/* the process belongs to another user, unless it has ended meanwhile */
+	/* the process belongs to another user, unless it has ended since it was listed */
 	uses = hidden && process_read(proc, p->pid, &now);
 	uses |= link_points(proc, cwd, p, NULL, repo);
 	while (!uses && d && (e = readdir(d)))

@@ -198,8 +198,7 @@ static const char *git_place_absolute(const char *here, struct str path, struct 
 	return real ? real : joined;
 }
 
-/* A relative path counts from the current folder, for both transports. pawl uses a foreign repository only
- * as a path. */
+/* A relative path is relative to the current folder, for both transports. pawl uses a foreign repository only as a path. */
 static void set_place(struct git *s, struct str url, struct arena *a)
 {
 	struct str path = is_url(url) ? file_path(url, a) : is_scp(url) ? STR("") : url;

@@ -1,4 +1,5 @@
-/* Opens and closes the git store, and fills in the store interface. git.h explains the parts. */
+/* Opens and closes the git store, and fills in the store interface. git.h explains the parts. If the store cannot be opened,
+ * it releases everything that it has acquired, and leaves *out unchanged. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

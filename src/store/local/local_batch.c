@@ -296,9 +296,8 @@ static bool batch_waits(struct batch *b)
 	       combine_crowd(b->combine, (uint32_t)*b->queue);
 }
 
-/* The process that made the last commit is awake and has the pages in memory, so it serves the next calls sooner
- * than another would. Its own caller waits meanwhile, but a fault here does not concern that caller, whose change is
- * already committed. */
+/* The process that made the last commit is awake and has the pages in memory, so it serves the next calls sooner than another
+ * would. Its own caller has to wait, but a fault here does not affect that caller, because its change is already committed. */
 int batch_serve_on(struct batch *b, int64_t deadline)
 {
 	int64_t now = os_boot_ms(), end = now + SERVES < deadline ? now + SERVES : deadline;

@@ -30,7 +30,8 @@ struct batch_ops {
 
 	/* The caller holds the gate: runs all waiting calls and leaves the gate. */
 	int (*lead)(struct store *s, int64_t deadline);
-	/* Runs the waiting calls and keeps the gate. 1: we cannot go on, because the gate was replaced or a connection lost. */
+	/* Runs the waiting calls and keeps the gate. 1: we must stop, because the gate was replaced or a connection was
+	 * lost. */
 	int (*again)(struct store *s, int64_t left_ms);
 	/* Makes a change that the holder could not make for us. */
 	int (*alone)(struct store *s, struct change *c, int64_t deadline);

@@ -191,11 +191,11 @@ static int check_clients(struct checking *c)
 		c->fn(c->ctx, CHECK_NOTE, "clients",
 		      arena_printf(
 			      &c->a,
-			      "%lld wait for session %lld of the server (%s), which has been in "
-			      "its transaction for %lld ms",
+			      "waiting clients: %lld, all because of session %lld of the server (%s), which has "
+			      "been in its transaction for %lld ms",
 			      (long long)pg_int_at(r, 0, 0), (long long)pg_int_at(r, 0, 1),
 			      pg_text_at(r, 0, 2), (long long)pg_int_at(r, 0, 3)),
-		      STR("if it does not go on: SELECT pg_terminate_backend(SESSION)"));
+		      STR("if it is stuck: SELECT pg_terminate_backend(SESSION)"));
 	else
 		c->fn(c->ctx, CHECK_OK, "clients", STR("none waits for the queue"), STR(""));
 	PQclear(r);

@@ -1,4 +1,5 @@
-/* The PostgreSQL store: opens and closes it, and fills in the store interface. postgres.h explains the parts. */
+/* The PostgreSQL store: opens and closes it, and fills in the store interface. postgres.h explains the parts. If it cannot be
+ * opened, it releases everything that it has acquired, and leaves *out unchanged. */
 #include <stdlib.h>
 #include <unistd.h>
 

@@ -382,8 +382,8 @@ int sq_repair(struct store *base, enum repair_step step, const struct repair_sin
  *  2. After the commit (sq_files_check): they still are. A process that opens a new -shm later finds the commit
  *     in the WAL. This check detects a process that opened one earlier.
  *  3. Before it writes: the index belongs to the current WAL. A writer whose -shm was removed after its first check may
- *     restart the WAL. The second check then fails its commit. But an index that another process built meanwhile
- *     describes the earlier frames, so a commit through that index would be lost.
+ *     restart the WAL. The second check then fails its commit. But an index that another process has built
+ *     since then describes the earlier frames, so a commit through that index would be lost.
  *
  * No other file can get the inode of a file that we have open, so the inode number identifies the file.
  */
@@ -396,7 +396,7 @@ struct sq_opening {
 	sqlite3_file *file; /* the database, while SQLite opens its -shm; else NULL */
 };
 
-/* Records the system calls of this thread in *o from now on; NULL: stops. */
+/* Starts to record this thread's system calls in *o. If o is NULL, it stops. */
 void sq_watch_opening(struct sq_opening *o);
 
 /* The size of our sqlite3_file: SQLite's own plus a tail with our data about the file. */

@@ -45,7 +45,7 @@ int sq_guard(struct sq *s)
 			  s->path);
 }
 
-/* A long-lived handle must not go on reading files that were removed or replaced. */
+/* A long-lived handle must not keep reading files that were removed or replaced. */
 static int check_again(struct sq *s)
 {
 	int64_t now = os_boot_ms();

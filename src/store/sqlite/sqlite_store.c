@@ -1,4 +1,5 @@
-/* The SQLite store: open, close, and get. See sqlite.h for the other parts. */
+/* The SQLite store: open, close, and get. See sqlite.h for the other parts. If it cannot be opened, it releases everything
+ * that it has acquired, and leaves *out unchanged. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

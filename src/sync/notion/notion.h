@@ -70,7 +70,7 @@ struct notion {
 	bool unknown; /* the last request may have been carried out, although no answer says so */
 	int status;   /* of the last answer */
 	int64_t server_now; /* Notion's clock, by its last answer; 0: unknown */
-	size_t later;       /* tasks to try again: changed meanwhile, or page not visible yet */
+	size_t later; /* tasks to try again: they changed during the round, or their page is not visible yet */
 	/* About the database: */
 	struct str sync_token; /* token of the lock @sync */
 	int64_t fence;         /* of that lock; 0: unknown */
@@ -281,7 +281,7 @@ struct item {
 	bool young;     /* reads may be behind the last sync */
 	bool held;      /* somebody holds the task in the queue */
 	bool foreign;   /* another program holds the page */
-	bool later;     /* the task changed meanwhile */
+	bool later;     /* the task changed during the round */
 	bool patched;   /* properties were written to the page */
 	struct str why; /* the refusals, for a comment on the page */
 };

@@ -125,7 +125,8 @@ enum result notion_lock(struct item *x)
 
 /* --- turns ------------------------------------------------------------------------------------ */
 
-/* One sync at a time: the lock @sync of the queue. It excludes other syncs only; agents go on. */
+/* The queue's lock @sync admits one sync at a time. It excludes only other syncs; agents keep
+ * working. */
 
 #define LOCK_ID STR("@sync")
 #define LEASE_MS 180000 /* longer than RENEW_MS, a request and a Retry-After together */

@@ -1,6 +1,6 @@
 /*
- * The state file: a line for each link, and the last line about a task or page counts. A torn last
- * line is ignored. Writers append and hold a lock on the file.
+ * The state file: one line for each change of a link. The last line about a task or page is the valid one, and a torn last line
+ * is ignored. Writers append and hold a lock on the file.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -290,7 +290,7 @@ static enum result notion_state_cannot(struct state *s, int r)
 	return notion_fail(s->n, API_ERROR,
 			   arena_printf(s->n->arena, "cannot keep the state of the sync in %s: %s",
 					s->path, strerror(-r)),
-			   STR("make room there, or set XDG_STATE_HOME to a folder of yours"));
+			   STR("make room there, or set XDG_STATE_HOME to a folder that you own"));
 }
 
 static enum result notion_state_append(struct state *s, json_t *o)

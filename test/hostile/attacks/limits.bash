@@ -4,7 +4,7 @@
 # shellcheck source=test/hostile/serving.bash
 . "${BASH_SOURCE[0]%/*}/../serving.bash"
 
-# A reader exports tasks whose comments are large: the server goes on, and sends the comments and nothing else.
+# A reader exports tasks whose comments are large: the server continues, and sends the comments and nothing else.
 # stores: sqlite files git
 # more: postgres
 attack_export_of_large_comments() {
@@ -288,7 +288,7 @@ attack_claims_of_a_caller_that_does_not_read() {
 		assert ask("/v1/list", "{}")[0] == 429
 		assert ask("/mcp", '{"jsonrpc": "2.0", "id": 1, "method": "ping"}')[0] == 429
 		assert ask("/v1/comment", '{"id": "t3", "text": "short"}')[0] == 200
-		# a batch that goes on after a refusal has changed something, so it is not told to come again
+		# a batch that continues after a refusal has changed something, so it is not told to retry
 		status, text = ask("/v1/batch_remove", json.dumps({"id": ["t150"] + ["no" + "x" * 120 + str(i) for i in range(99)], "keep_going": True}))
 		assert status != 429 and b"not read its earlier" not in text, text[:500]
 		print(memory(), "KiB")

@@ -172,7 +172,7 @@ attack_wait_with_a_revoked_token() {
 	[ "$(jq -r '.task.status, .task.fence' <<<"$output" | xargs)" = 'Ready 0' ]
 }
 
-# The same for a token that expires meanwhile.
+# The same for a token that expires while the call waits.
 # stores: sqlite
 # more: files git postgres
 attack_wait_with_a_token_that_expires() {

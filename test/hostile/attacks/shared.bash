@@ -31,7 +31,7 @@ attack_gate_is_cut() {
 	victim 0 doctor
 }
 
-# A process that has the queue open while its shared files are truncated goes on.
+# A process that has the queue open while its shared files are truncated continues.
 # stores: sqlite files
 attack_files_are_cut_in_use() {
 	claimed

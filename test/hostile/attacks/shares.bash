@@ -195,7 +195,7 @@ attack_many_changes_at_once() {
 		    c.request("POST", "/v1/call", (struct.pack(">I", len(one)) + one) * n,
 		              {"Authorization": "Bearer " + token, "Content-Type": "application/vnd.pawl.call"})
 		    return c
-		calls = [send(reader, b"\xff\x01\x04\x29\x02zz", 20)] # list, text zz: the others come meanwhile
+		calls = [send(reader, b"\xff\x01\x04\x29\x02zz", 20)] # list, text zz: the others arrive during this call
 		time.sleep(0.05)
 		calls += [send(agent, b"\xff\x01\x3a\x01\x03t61\x29\x01a", 400) for _ in range(8)] # comments
 		for c in calls:
@@ -207,7 +207,7 @@ attack_many_changes_at_once() {
 }
 
 # A caller claims over MCP while the queue is busy, and another call comes right behind it: both get their answers, and the
-# server goes on.
+# server continues.
 # stores: sqlite
 attack_claims_over_mcp_before_other_calls() {
 	local reader agent

@@ -148,7 +148,7 @@ attack_fields_out_of_range() {
 	victim 44 show evil4
 }
 
-# The parent and the dependency of a task are damaged: the task and its siblings go on.
+# The parent and the dependency of a task are damaged: the task and its siblings continue.
 # stores: sqlite
 attack_bad_parent_and_dependency() {
 	queue
@@ -287,7 +287,7 @@ attack_backup_with_hostile_keys() {
 		says good
 		victim 0 doctor
 	done
-	victim 0 create 'ids go on'
+	victim 0 create 'ids continue'
 }
 
 # Fences and times of a backup that would leave no room to count.
@@ -503,7 +503,7 @@ attack_create_in_the_place_of_a_bad_record() {
 	quiet_about 'fence       1'$'\n'
 }
 
-# Refs of the queue lead to objects that pawl did not make: other tasks go on, and doctor says how to remove
+# Refs of the queue lead to objects that pawl did not make: other tasks continue, and doctor says how to remove
 # them.
 # stores: git
 attack_ref_to_something_else() {

@@ -75,7 +75,7 @@ assert.ok(own_claim.error.hint.includes('next claim=true'));
 for (const [name, [args, most, got]] of first) {
 	const { repeated, ...again } = await answer(alice, name, args, most);
 	assert.equal(repeated, true, name);
-	if (name === 'done') { // the next task went to review meanwhile
+	if (name === 'done') { // since then the next task went to review
 		assert.equal('next' in again, false);
 		assert.equal(again.hint, 'next claim=true takes another task');
 	} else

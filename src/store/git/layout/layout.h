@@ -158,7 +158,7 @@ int git_branch_commit(struct git_set *w, const git_oid *tree, const struct recor
 /*
  * Layouts for branches that other programs made. Each is an orphan branch with only their files:
  *
- *   locks   t109_lock.yaml for each lock (git/layout/layout.h); tasks are files of the worktree (git/layout/layout.h)
+ *   locks   t109_lock.yaml for each lock (layout_locks.c); tasks are files of the worktree (layout_worktree.c)
  *   ids     next_id.txt, the number of the next task
  *
  * A change writes those files and leaves all others on the branch as they are.

@@ -164,8 +164,8 @@ static void git_locks_read_recount(const struct store_rules *rules, struct git_w
 	arena_free(&a);
 }
 
-/* Without a lock, a task In Progress belongs to the person who began it. A task without a readable file is
- * not known well enough to offer it. */
+/* Without a lock, a task In Progress belongs to the person who began it. A task whose file cannot be read is not offered,
+ * because its status and dependencies are unknown. */
 static bool never_offered(const struct git_item *it)
 {
 	return !it->file || it->file->fault.n ||
