@@ -17,7 +17,7 @@
  *
  *   state    waits for                  limit                                        at the limit
  *   IDLE     a request's first byte     head_ms after accept(), later idle_limit()   on_timer(): conn_close()
- *   HEAD     the last header            head_ms; the first request's counts from     on_timer(): 408, exchange_refuse()
+ *   HEAD     the last header            head_ms; for the first request since         on_timer(): 408, exchange_refuse()
  *                                       accept(). Bytes: head_max                    http_conn_feed(): 414, 431, exchange_refuse()
  *   BODY     the last byte of the body  body_ms                                      on_timer(): 408, exchange_refuse()
  *                                       bytes: body_max, bodies_max                  begin_body(), http_conn_feed(): 413, 429

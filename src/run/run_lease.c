@@ -8,7 +8,7 @@
 #include "core/lease.h"
 #include "run/run_private.h"
 
-/* Counts from the time before the call, so that the lease expires here no later than in the
+/* Begins at the time before the call, so that the lease expires here no later than in the
  * store. The remaining time can be less than the lease's length, because the call may have been
  * a repeat. */
 void job_lease(struct job *j, int64_t sent, const struct answer *ans)

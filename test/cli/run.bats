@@ -386,7 +386,7 @@ renewed_since() {
 	status_is t1 Done
 }
 
-@test "--loop: a task that it released comes again after a comment or a change" {
+@test "--loop: a task that it released is offered again after a comment or a change" {
 	new a
 	new b
 	new c

@@ -57,6 +57,17 @@ sentence() {
 	words 0
 }
 
+@test "words: each habit, in a page, a message and a comment of src" {
+	for text in "agents go on" "it went on" "it changed meanwhile" "doctor looks at the store" "a folder of yours" \
+		"hooks of your side" "the answer got lost" "read it anew" "it is gone for good" "a path counts from here" \
+		"the caller has to come again" "the timeout is over"; do
+		printf '# T\n\n%s.\n' "$text" >"$tree/doc/contract.md"
+		printf '# pawl\n' >"$tree/README.md"
+		printf '/* a\n * b %s */\nstatic const char *s = "x %s";\n' "${text/ /$'\n * '}" "$text" >"$tree/src/cmd/x.c"
+		words 1 "doc/contract.md:3:" "src/cmd/x.c:" "src/cmd/x.c:4:"
+	done
+}
+
 @test "words: an overlong sentence in doc/ and README, not in a block" {
 	sentence 40 >"$tree/doc/guides/one.md"
 	words 0
