@@ -44,7 +44,7 @@ bool override_version(const struct task *t, struct call *c)
 	if (!HAS(c->rq, if_version) || c->rq->if_version == t->version)
 		return true;
 	refuse(c, CONFLICT,
-	       arena_printf(c->arena, "%.*s has version %lld, not %lld: it changed meanwhile",
+	       arena_printf(c->arena, "%.*s has version %lld, not %lld: it has changed since then",
 			    STRF(t->id), (long long)t->version, (long long)c->rq->if_version),
 	       arena_printf(c->arena,
 			    "pawl show %.*s shows the task as it is now; then call again with "

@@ -542,7 +542,7 @@ task/t1 t3"
 	needs_terminal
 	wrong_count
 	output=$(printf 'n\n' | script -qec "$PAWL doctor --fix" /dev/null) || true
-	says "doctor will save a backup" "task/t2: open_depends" "Go on?"
+	says "doctor will save a backup" "task/t2: open_depends" "Continue?"
 	same "$(problems | jq length)" 1
 	output=$(printf 'y\n' | script -qec "$PAWL doctor --fix" /dev/null)
 	says "repaired:" "backup of the queue"

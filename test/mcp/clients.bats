@@ -97,8 +97,8 @@ afar() {
 
 @test "over HTTP, both eras: kill -9 of the server in the middle of the work" {
 	afar
-	for era in 2025-11-25 2026-07-28; do
-		coproc client { node restart "$era" 2>&1; }
+	for version in 2025-11-25 2026-07-28; do
+		coproc client { node restart "$version" 2>&1; }
 		pid=$client_PID
 		read -r line <&"${client[0]}"
 		same "$line" claimed
@@ -120,12 +120,12 @@ afar() {
 	node ../agents/replay codex
 }
 
-# Each call starts the inspector again. "A whole life" has the rest of the older era.
+# Each call starts the inspector again. "A whole life" has the rest of the older version.
 @test "inspector --cli in both eras" {
-	for era in legacy modern; do
-		inspect $era --method tools/list
+	for version in legacy modern; do
+		inspect $version --method tools/list
 		is '.tools | length == 11'
-		inspect $era --method tools/call --tool-name create --tool-arg id=$era title="From the inspector"
+		inspect $version --method tools/call --tool-name create --tool-arg id=$version title="From the inspector"
 		is '.isError == false and .structuredContent.task.status == "Ready"'
 	done
 	inspect modern --method tools/call --tool-name claim --tool-arg id=modern

@@ -110,7 +110,7 @@ static int cli_confirm(struct session *s, const struct command *command,
 	if (c->output.format != FORMAT_TEXT || !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
 		return -1;
 	output_preview(&c->output, command, preview, &c->arena);
-	tty_print(STDERR_FILENO, "Go on? [y/N] ");
+	tty_print(STDERR_FILENO, "Continue? [y/N] ");
 	return consent_read(STDIN_FILENO);
 }
 

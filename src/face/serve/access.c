@@ -93,7 +93,8 @@ static void note_fault(struct serve *s, int before)
 	int now = s->access.fault;
 
 	if (now && !before)
-		say_note(s, "warn", "cannot read the tokens in %s: %s; no token is valid meanwhile",
+		say_note(s, "warn",
+			 "cannot read the tokens in %s: %s; until it can, no token is valid",
 			 s->access.dir, strerror(-now));
 	else if (before && !now)
 		say_note(s, "info", "the tokens can be read again");
@@ -321,7 +322,7 @@ int access_check(struct serve *s, const struct http_request *r, struct str addre
 	}
 	b = cut_bearer(&text) ? find_bearer(x, text) : NULL;
 	if (!b)
-		return access_failed(x, address, text, "the server does not know this token",
+		return access_failed(x, address, text, "the server does not recognise this token",
 				     reason, retry_s);
 	if (bearer_expired(b, os_wall_ms()))
 		return access_failed(x, address, text, "this token has expired", reason, retry_s);

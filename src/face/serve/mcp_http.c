@@ -119,7 +119,7 @@ static bool is_json(const struct http_request *r)
 static int no_session(const struct post *p, const char **why)
 {
 	*why = p->has_session
-		       ? "the server does not know this session; begin a new one with initialize"
+		       ? "the server does not recognise this session; begin a new one with initialize"
 		       : "the header MCP-Session-Id is missing";
 	return p->knows_session ? 0 : p->has_session ? 404 : 400;
 }

@@ -1,8 +1,7 @@
 /*
- * The worker's part of MCP over HTTP. mcp_http.h draws the states of a session. A session (struct
- * seat) is one struct mcp: for a session id, or for a caller without sessions (token, agent and
- * run). Nothing that must last may be kept only here: a session can be dropped and created again at
- * any time.
+ * The worker's part of MCP over HTTP. mcp_http.h draws the states of a session. A struct mcp_session contains one struct mcp,
+ * for a session id or for a caller without sessions (token, agent and run). Nothing that must last may be kept only here: a
+ * session can be dropped and created again at any time.
  */
 #include <stdlib.h>
 

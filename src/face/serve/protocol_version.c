@@ -128,7 +128,7 @@ static int check_legacy(const struct post *p, const json_t *message, json_t **er
 	if (!p->knows_session)
 		return version_refuse(
 			message, 404, RPC_INVALID,
-			"the server does not know this session; begin a new one with initialize",
+			"the server does not recognise this session; begin a new one with initialize",
 			error);
 	return 0;
 }

@@ -44,7 +44,7 @@ void proof_serve(struct serve *s, struct http_exchange *x)
 	else if (s->access.none) /* the server needs no token */
 		http_reply(x, 204, NULL, (struct http_headers){ 0 }, STR(""));
 	else if (!access_hash(s, id, &hash))
-		route_refuse(x, 401, "the server does not know this token", "");
+		route_refuse(x, 401, "the server does not recognise this token", "");
 	else
 		serve_proof_answer(x, proof_make(hash, nonce, address, &a), address);
 	arena_free(&a);

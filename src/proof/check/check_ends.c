@@ -1,5 +1,5 @@
-/* Compares each task's final state with the acknowledged calls (lost), and finds tasks on which
- * nobody can work any more (stuck). */
+/* Compares each task's final state with the acknowledged calls (lost), and finds tasks on which nobody can work any more
+ * (stuck). A finding is certain: no order of concurrent calls explains it. */
 #include <stdlib.h>
 
 #include "proof/check/checker_private.h"

@@ -1,4 +1,5 @@
-/* Checks the locks without a model: which agent got which fence, and which one wrote under it. */
+/* Checks the locks without a model: which agent got which fence, and which agent wrote under it. A finding is certain: no order
+ * of concurrent calls explains it. */
 #include <stdlib.h>
 
 #include "proof/check/checker_private.h"

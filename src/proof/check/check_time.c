@@ -1,4 +1,5 @@
-/* Checks that need only times: the store's clock, and tasks that were surely eligible. */
+/* Checks that need only times: the store's clock, and tasks that were surely eligible. A finding is certain: no order of
+ * concurrent calls explains it. */
 #include <stdlib.h>
 
 #include "proof/check/checker_private.h"

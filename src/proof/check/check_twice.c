@@ -1,5 +1,5 @@
 /* Checks that a repeated call does not take effect twice. A repeat has the same request id or the same token. A task is
- * completed at most once under a fence. */
+ * completed at most once under a fence. A finding is certain: no order of concurrent calls explains it. */
 #include <stdlib.h>
 
 #include "proof/check/checker_private.h"

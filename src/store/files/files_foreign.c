@@ -242,11 +242,11 @@ static int64_t deleted_fence(struct sense *x)
  * not decrease. */
 static void keep_fence(struct sense *x, const struct task *old)
 {
-	bool anew = x->t.lock.holder.n && !str_eq(x->t.lock.token, old->lock.token);
+	bool replaced = x->t.lock.holder.n && !str_eq(x->t.lock.token, old->lock.token);
 	int64_t least = old->fence ? old->fence : deleted_fence(x);
 
-	if (x->t.fence < least + anew)
-		x->t.fence = least + anew;
+	if (x->t.fence < least + replaced)
+		x->t.fence = least + replaced;
 }
 
 static int base_task(struct sense *x, const struct found *found, size_t n)

@@ -224,7 +224,7 @@ enum result notion_talk_set(struct state *s, size_t place);
 
 /* --- merging ------------------------------------------------------------------------------------------ */
 
-enum deed {
+enum field_action {
 	D_NONE,
 	D_SAME, /* both sides are equal: remember that */
 	D_PUSH, /* to the page */
@@ -233,7 +233,7 @@ enum deed {
 };
 
 struct plan {
-	enum deed deed[F_END];
+	enum field_action action[F_END];
 	bool clash[F_END]; /* both sides changed it */
 };
 
@@ -245,7 +245,7 @@ struct merge {
 	struct arena *arena;
 };
 
-/* Decides for each field what to do (enum deed). */
+/* Decides for each field what to do (enum field_action). */
 void notion_merge(const struct merge *m, struct plan *out);
 /* Adds a value to the list of values that a page had. */
 struct str notion_was(struct str list, struct str value, struct arena *a);
@@ -309,7 +309,7 @@ enum result notion_settle(struct item *x);
 enum part { PART_FIELDS, PART_PARENT, PART_STATUS, PART_END };
 struct str notion_call_id(const struct item *x, enum part part);
 bool notion_is_pushed(const struct item *x, enum notion_field f);
-/* Remembers the values of both sides, after this field's deed is done. */
+/* Remembers the values of both sides, after the action for this field is done. */
 void notion_keep(struct item *x, enum notion_field f);
 /* Represents another program's lock on the page by a lock in the queue, as long as it is live. */
 enum result notion_lock(struct item *x);

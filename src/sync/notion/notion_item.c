@@ -9,13 +9,13 @@
 
 #define MINUTE 60000
 
-/* "title, priority": the fields with this deed; empty: none */
-static struct str notion_named(const struct plan *p, enum deed d, struct arena *a)
+/* "title, priority": the fields with this action; empty: none */
+static struct str notion_named(const struct plan *p, enum field_action d, struct arena *a)
 {
 	struct str out = STR("");
 
 	for (int f = 0; f < F_END; f++)
-		if (p->deed[f] == d)
+		if (p->action[f] == d)
 			out = arena_printf(a, "%.*s%s%s", STRF(out), out.n ? ", " : "",
 					   notion_fields[f].key);
 	return out;
@@ -82,7 +82,7 @@ static void check_parent(struct item *x)
 
 bool notion_is_pushed(const struct item *x, enum notion_field f)
 {
-	return x->plan.deed[f] == D_PUSH || x->plan.deed[f] == D_BACK;
+	return x->plan.action[f] == D_PUSH || x->plan.action[f] == D_BACK;
 }
 
 static enum result push_properties(struct item *x)
@@ -159,7 +159,7 @@ void notion_keep(struct item *x, enum notion_field f)
 	struct link *l = x->l;
 	struct str was = l->was.has[f] && x->young ? l->was.v[f] : STR("");
 
-	if (x->plan.deed[f] == D_NONE) {
+	if (x->plan.action[f] == D_NONE) {
 		l->was.has[f] &= x->young;
 		return;
 	}
@@ -180,7 +180,7 @@ static enum result notion_item_remember(struct item *x)
 	bool loose = is_loose(x), any = l->saying.n || l->making.n || l->doing.id.n;
 
 	for (int f = 0; f < F_END; f++) {
-		any |= x->plan.deed[f] != D_NONE;
+		any |= x->plan.action[f] != D_NONE;
 		notion_keep(x, (enum notion_field)f);
 	}
 	if (!any && l->version == x->t->version && l->edited == x->p->edited && l->loose == loose)
@@ -213,9 +213,9 @@ static void notion_item_follow(struct item *x)
 {
 	notion_task_values(x);
 	for (int f = 0; f < F_END; f++)
-		if (x->plan.deed[f] == D_NONE && x->tv.has[f] && x->p->is.has[f] && !x->foreign &&
+		if (x->plan.action[f] == D_NONE && x->tv.has[f] && x->p->is.has[f] && !x->foreign &&
 		    !str_eq(x->tv.v[f], x->l->t.v[f]))
-			x->plan.deed[f] = D_PUSH;
+			x->plan.action[f] = D_PUSH;
 }
 
 static enum result notion_item_apply(struct item *x)

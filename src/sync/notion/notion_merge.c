@@ -38,14 +38,15 @@ static bool is_pending(const struct merge *m, enum notion_field f)
 }
 
 /* The first sync of a task and its page: people filled in a field that is not empty. */
-static enum deed notion_merge_first(enum direction direction, struct str t, struct str p)
+static enum field_action notion_merge_first(enum direction direction, struct str t, struct str p)
 {
 	if (str_eq(t, p))
 		return D_SAME;
 	return direction == BY_PEOPLE && p.n ? D_PULL : D_PUSH;
 }
 
-static enum deed notion_merge_decide(const struct merge *m, enum notion_field f, bool *clash)
+static enum field_action notion_merge_decide(const struct merge *m, enum notion_field f,
+					     bool *clash)
 {
 	enum direction direction = notion_fields[f].direction;
 	struct str t = m->t->v[f], p = m->p->v[f];
@@ -74,7 +75,7 @@ void notion_merge(const struct merge *m, struct plan *out)
 		enum notion_field f = (enum notion_field)i;
 
 		if (m->t->has[f] && m->p->has[f] && !(m->foreign && is_of_lock(f)))
-			out->deed[f] = notion_merge_decide(m, f, &out->clash[f]);
+			out->action[f] = notion_merge_decide(m, f, &out->clash[f]);
 	}
 }
 

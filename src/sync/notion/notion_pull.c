@@ -9,7 +9,7 @@ static void notion_send_back(struct item *x, enum notion_field f, struct str why
 {
 	struct arena *a = x->r->arena;
 
-	x->plan.deed[f] = D_BACK;
+	x->plan.action[f] = D_BACK;
 	x->why = arena_printf(a, "%.*s%s%s: %.*s", STRF(x->why), x->why.n ? "\n" : "",
 			      notion_fields[f].name ? x->n->names[f] : "Text", STRF(why));
 }
@@ -51,7 +51,7 @@ static const char *set_field(const struct item *x, enum notion_field f, struct r
 
 static bool is_pulled(const struct item *x, enum notion_field f)
 {
-	return x->plan.deed[f] == D_PULL && notion_fields[f].direction == BY_PEOPLE &&
+	return x->plan.action[f] == D_PULL && notion_fields[f].direction == BY_PEOPLE &&
 	       f != F_PARENT;
 }
 
@@ -78,7 +78,7 @@ static void decide_status(struct item *x)
 	struct arena *a = x->r->arena;
 	bool own = x->l->foreign.n > 0;
 
-	if (x->plan.deed[F_STATUS] != D_PULL)
+	if (x->plan.action[F_STATUS] != D_PULL)
 		return;
 	if (!to)
 		notion_send_back(x, F_STATUS, STR("pawl has no such status"));
@@ -103,9 +103,9 @@ void notion_decide(struct item *x)
 
 		if (fault)
 			notion_send_back(x, f, str_c(fault));
-		else if (x->plan.deed[f] == D_BACK && x->l->foreign.n)
-			x->plan.deed[f] = D_PUSH; /* work of the program that held the page */
-		else if (x->plan.deed[f] == D_BACK)
+		else if (x->plan.action[f] == D_BACK && x->l->foreign.n)
+			x->plan.action[f] = D_PUSH; /* work of the program that held the page */
+		else if (x->plan.action[f] == D_BACK)
 			notion_send_back(x, f, STR("pawl writes this property"));
 	}
 	decide_status(x);
@@ -192,7 +192,7 @@ static enum result pull_parent(struct item *x)
 	struct answer ans;
 	enum result code;
 
-	if (x->plan.deed[F_PARENT] != D_PULL || x->later)
+	if (x->plan.action[F_PARENT] != D_PULL || x->later)
 		return SUCCESS;
 	notion_pull_sign(x, &rq);
 	GIVE(&rq, parent, x->p->is.v[F_PARENT]);
@@ -235,7 +235,7 @@ static enum result pull_status(struct item *x)
 	struct answer ans;
 	enum result code;
 
-	if (x->plan.deed[F_STATUS] != D_PULL || x->later)
+	if (x->plan.action[F_STATUS] != D_PULL || x->later)
 		return SUCCESS;
 	rq.op = notion_move(x->t->status, to, x->l->foreign.n > 0);
 	notion_pull_sign(x, &rq);

@@ -231,7 +231,7 @@ enum result notion_begin_pull(struct item *x)
 	for (int i = 0; i < F_END; i++) {
 		enum notion_field f = (enum notion_field)i;
 
-		if (x->plan.deed[f] != D_PULL)
+		if (x->plan.action[f] != D_PULL)
 			continue;
 		if (!any)
 			notion_doing_begin(x);
@@ -254,7 +254,7 @@ enum result notion_begin_push(struct item *x)
 	for (int i = 0; i < F_END; i++) {
 		enum notion_field f = (enum notion_field)i;
 
-		if (x->plan.deed[f] == D_PULL)
+		if (x->plan.action[f] == D_PULL)
 			notion_keep(x, f); /* the queue has the value */
 		else if (notion_is_pushed(x, f))
 			notion_doing_put(&x->l->doing.push, f, x->tv.v[f]);

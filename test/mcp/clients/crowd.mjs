@@ -1,4 +1,4 @@
-// crowd.mjs N TASKS: N servers, each with its own client, half of them of each era, and all of one era under one name. A
+// crowd.mjs N TASKS: N servers, each with its own client, half of them of each protocol version, and all of one version under one name. A
 // single task has one winner; each of TASKS is done once.
 import assert from 'node:assert/strict';
 import { connect, tool } from './kit.mjs';

@@ -16,4 +16,4 @@ await refused(bob, 'done', { id }, 'CONFLICT');
 assert.equal((await tool(alice, 'next')).held[0].task, id);
 await tool(alice, 'heartbeat', { id });
 assert.equal((await tool(alice, 'done', { id })).task.status, 'Done');
-process.exit(0); // a client of the older era would try for long to get its stream back
+process.exit(0); // a client of the older protocol version would try for long to get its stream back

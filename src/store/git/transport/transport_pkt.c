@@ -43,7 +43,7 @@ static void git_pkt_hear(struct git_conn *c)
 	}
 }
 
-/* Waits until the socket is ready, and reads the program's stderr meanwhile. */
+/* Waits until the socket is ready, and reads the program's stderr while it waits. */
 static int git_pkt_await(struct git_conn *c, short what)
 {
 	for (;;) {

@@ -1,7 +1,7 @@
 /*
  * A message over HTTP and its headers. The input: a byte of flags (which headers there are), the lines of
  * MCP-Protocol-Version, Mcp-Method and Mcp-Name, and the message. Every message is accepted, or refused with a status and
- * an error of JSON-RPC; an accepted one has the headers that its era needs.
+ * an error of JSON-RPC; an accepted one has the headers that its protocol version needs.
  */
 #include "kit.h"
 #include "face/serve/mcp_http.h"

@@ -68,7 +68,7 @@ static void test_torn_file(void **state)
 {
 	struct session_ids v = { 0 };
 	struct arena a = { 0 };
-	char dir[] = "/tmp/pawl-visit.XXXXXX";
+	char dir[] = "/tmp/pawl-session-id.XXXXXX";
 	struct str first = session_id_begin(&a), second = session_id_begin(&a);
 
 	(void)state;
