@@ -48,7 +48,7 @@ static struct tape *tape;
 static pid_t *children;
 static size_t n_children, n_processes;
 
-/* If one process dies, the others would wait for it for ever. */
+/* If one process dies, the others would wait for it forever. */
 static void end_children(void)
 {
 	for (size_t i = 0; i < n_children; i++)

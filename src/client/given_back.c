@@ -57,7 +57,7 @@ static struct str last_event(struct queue *q, struct str id, struct arena *a)
 }
 
 /* Did others only take the task, and perhaps release it? If that counted as a change, two waiting loops would hand the
- * task to each other for ever. */
+ * task to each other forever. */
 static bool only_taken(struct queue *q, const struct given *t, struct arena *a)
 {
 	static const char *const idle[] = { "claimed", "resumed", "released" };

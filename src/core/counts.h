@@ -1,6 +1,6 @@
 /*
  * graph: the tasks that wait for other tasks. A task waits for its dependencies and its sub-tasks.
- * The tasks in a cycle would wait for ever, so the queue refuses to create one. Each task stores
+ * The tasks in a cycle would wait forever, so the queue refuses to create one. Each task stores
  * its counts, so a claim reads one record.
  */
 #ifndef CORE_COUNTS_H

@@ -50,7 +50,7 @@ static int next_too(struct act *w, struct loaded *l)
 	return 0;
 }
 
-/* A Ready task with a canceled dependency would wait for ever, so it goes to Needs Help. */
+/* A Ready task with a canceled dependency would wait forever, so it goes to Needs Help. */
 static void op_change_settle(struct act *w, struct loaded *l)
 {
 	if (!graph_settle(&l->task, STR(""), w->e->now, w->call.arena))

@@ -143,7 +143,7 @@ struct attempts {
 	int64_t next; /* never after `end` */
 };
 
-/* Waits for `ms`; INT64_MAX: for ever. */
+/* Waits for `ms`; INT64_MAX: forever. */
 void attempts_begin(struct attempts *t, int64_t ms);
 /* After an attempt that found no task. wait_ms: the answer's; 0: it named no time. */
 void attempts_after(struct attempts *t, int64_t wait_ms);

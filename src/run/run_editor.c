@@ -1,4 +1,7 @@
-/* Runs the user's editor on a file and waits for it. pawl ignores ^C and ^\ while the editor runs. If pawl died first, the text would be lost. */
+/*
+ * Runs the user's editor on a file and waits for it. pawl ignores ^C and ^\ while the editor runs.
+ * If pawl died first, the text would be lost.
+ */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /*
- * Starts a program in its own process group. The new process registers its group with the reaper before it runs the program, so a runner that
- * is killed leaves no program behind.
+ * Starts a program in its own process group. The new process registers its group with the reaper
+ * before it runs the program, so a runner that is killed leaves no program behind.
  */
 #include <errno.h>
 #include <fcntl.h>

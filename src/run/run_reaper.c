@@ -1,6 +1,7 @@
 /*
- * Ends the programs of a runner that died. The reaper ignores the signals that end its runner, and of the runner's descriptors it keeps only
- * the pipe. Otherwise it could die first, or hold a file or a terminal open.
+ * Ends the programs of a runner that died. The reaper ignores the signals that end its runner, and
+ * of the runner's descriptors it keeps only the pipe. Otherwise it could die first, or hold a file
+ * or a terminal open.
  */
 #include <errno.h>
 #include <fcntl.h>

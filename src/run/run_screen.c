@@ -73,7 +73,7 @@ static void job_relay(struct runner *r, struct job *j)
 		(void)read_some(r, j, READ_MAX);
 }
 
-/* A process outside of the group may keep the pipe open and write for ever, so only the bytes count
+/* A process outside of the group may keep the pipe open and write forever, so only the bytes count
  * that were there when the group was gone. While the terminal takes no output, the job stays, which
  * bounds the memory. A signal to end has precedence. */
 bool job_relayed(struct runner *r, struct job *j)

@@ -1,6 +1,6 @@
 /*
- * The signals that a runner passes on. The handler writes the signal's number to a pipe, which is safe in a handler. The pipe does not
- * block, so a full pipe cannot stop the process.
+ * The signals that a runner passes on. The handler writes the signal's number to a pipe, which is
+ * safe in a handler. The pipe does not block, so a full pipe cannot stop the process.
  */
 #include <errno.h>
 #include <fcntl.h>

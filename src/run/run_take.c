@@ -196,7 +196,7 @@ static void run_take_hold(struct runner *r, struct job *j, const struct answer *
 }
 
 /* Notes that only tasks are left that this loop released. The loop does not take them again,
- * because it would run for ever. */
+ * because it would run forever. */
 static void note_passed_over(struct runner *r, const struct answer *ans)
 {
 	const struct given_back *g = &r->client->given_back;

@@ -10,7 +10,7 @@
  *  3. get() and scan() outside of a change see only committed states and never wait for a writer.
  *  4. An edit that refuses (returns > 0) or fails leaves no trace.
  *  5. A record's `rev` grows with every put of it. A record that was never put, or was dropped, is absent.
- *  6. Log entries commit with their write-set, in commit order; a cursor stays valid for ever.
+ *  6. Log entries commit with their write-set, in commit order; a cursor stays valid forever.
  *  7. An eligible record is one in LANE_READY, or in LANE_LATER with eligible_at <= now. Order among them
  *     is index_cmp(), the same on every store.
  *  8. A record in LANE_GOING is absent for every reader from its eligible_at on, and may be swept then.

@@ -226,7 +226,7 @@ static bool leads_somewhere(struct checking *c, const struct task *t, struct str
 	return false;
 }
 
-/* A task that depends on its parent would wait for ever, because the parent waits for its sub-tasks. */
+/* A task that depends on its parent would wait forever, because the parent waits for its sub-tasks. */
 static bool waits_for_parent(struct checking *c, const struct task *t, struct str id)
 {
 	if (!t->parent.n || !str_eq(task_key(c->a, t->parent), task_key(c->a, id)))

@@ -29,7 +29,7 @@ noting() {
 	printf 'echo $$ >>pids; echo $$ >%s.tmp; mv %s.tmp %s; %s' "$1" "$1" "$1" "$2"
 }
 
-# for ever, but not longer than a test
+# forever, but not longer than a test
 forever='i=0; while [ $i -lt 600 ]; do sleep 0.1; i=$((i+1)); done'
 
 @test "exit 0 makes it Done, and the command knows its task" {

@@ -33,7 +33,7 @@
 
 enum how { ONCE = 1, ALWAYS = 2, BOTH = 3 };
 
-/* There is no row with EINTR for ever: the caller must retry. There is none with a lock that is
+/* There is no row with EINTR forever: the caller must retry. There is none with a lock that is
  * never free: the caller must wait. */
 static const struct row {
 	enum call_kind kind;

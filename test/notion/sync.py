@@ -1203,7 +1203,7 @@ def test_pages_of_one_minute_that_no_query_shows(s):
     assert "more pages of one minute" in got["error"]["message"], got
 
 
-# ---- one at a time, and for ever
+# ---- one at a time, and forever
 
 
 def test_one_sync_at_a_time(s):

@@ -276,7 +276,7 @@ static void test_gate_removed(void **state)
 	store_close(a);
 }
 
-/* A reader that stays open does not read for ever from an index that nobody else writes. */
+/* A reader that stays open does not read forever from an index that nobody else writes. */
 static void test_reader_follows(void **state)
 {
 	struct store *w = open_as(STORE_CREATE), *r;

@@ -11,7 +11,7 @@ static bool mcp_session_is_idle(const struct mcp_session *t, int64_t ms)
 {
 	int64_t silent = os_boot_ms() - t->m.heard;
 
-	/* a subscription without a stream does not keep its session for ever */
+	/* a subscription without a stream does not keep its session forever */
 	return !t->open && !t->m.held && silent >= (t->m.subscriptions ? IDLE_MS : ms);
 }
 

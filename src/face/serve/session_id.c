@@ -158,7 +158,7 @@ static void shorten_file(struct session_ids *v)
 	buf_free(&b);
 }
 
-/* Without a file, the list is in memory and must not grow for ever. */
+/* Without a file, the list is in memory and must not grow forever. */
 static void end_in_memory(struct session_ids *v, struct str line)
 {
 	struct buf b = BUF_MAX(ENDED_MAX);

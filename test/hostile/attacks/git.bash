@@ -411,7 +411,7 @@ cut_each() {
 	done < <(cd q.orig && find objects -type f)
 }
 
-# libgit2 1.5 loops for ever on a truncated object.
+# libgit2 1.5 loops forever on a truncated object.
 # stores: git
 attack_truncated_objects() {
 	in_clone

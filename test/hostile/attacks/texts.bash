@@ -382,7 +382,7 @@ attack_kept_answer() {
 	victim 0 create x --request-id r1
 }
 
-# Unreadable locks of the whole queue and counters: they do not keep others out for ever.
+# Unreadable locks of the whole queue and counters: they do not keep others out forever.
 # stores: sqlite
 attack_bad_lock_of_the_queue() {
 	queue
