@@ -218,4 +218,9 @@ typedef enum result ask_fn(struct session *s, struct answer *ans);
 /* false: there was no answer within `ms`. Only the child opens the queue. */
 bool run_within(struct session *s, int64_t ms, ask_fn *fn, struct answer *ans);
 
+/* --- guard ------------------------------------------------------------------------------------- */
+
+/* Checks the fences of a push, whose refs are on standard input. LOST_LOCK if one is stale. */
+enum result guard_receive(struct session *s, struct reply *out);
+
 #endif

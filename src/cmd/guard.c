@@ -5,8 +5,14 @@
 #include <stdlib.h>
 
 #include "base/secret.h"
+#include "cmd/cmd.h"
 #include "cmd/command.h"
 #include "core/lease.h"
+
+struct guard_args {
+	struct args args;
+	int64_t receive;
+};
 
 static const struct param params[] = {
 	PARAM(id, "ID", P_ID, .flags = P_POSITIONAL, .help = "task to check (default: PAWL_TASK)",
@@ -14,6 +20,8 @@ static const struct param params[] = {
 	PARAM(fence, "fence", P_INT, .value = "FENCE", .min = 1,
 	      .help = "fence of your claim (default: PAWL_FENCE, if it belongs to this task)",
 	      .model = "fence of your claim"),
+	LOCAL(guard, receive, "receive", P_FLAG, .flags = P_TERMINAL | P_HERE,
+	      .help = "check a push as a git repository's pre-receive hook; PAWL_STORE names the queue"),
 	{ 0 }
 };
 
@@ -27,14 +35,18 @@ const struct command cmd_guard = {
 	.detail =
 		"The exit code is 0 only if your token is that of the live lock and the fence is the one you gave; "
 		"otherwise it is 21. guard changes nothing. The token comes from --token, PAWL_TOKEN or the token that "
-		"pawl saved at the claim.",
+		"pawl saved at the claim. --receive is for the hook of a git server: it reads the pushed refs from standard "
+		"input. It refuses the push if a branch pawl/ID/FENCE, or a commit with the trailer \"Pawl-Task: ID FENCE\", "
+		"names a fence that is stale or cannot be checked.",
 	.example = "pawl guard t1\n"
-		   "pawl guard t1 --fence 3",
+		   "pawl guard t1 --fence 3\n"
+		   "PAWL_STORE=https://pawl.example.org pawl guard --receive",
 	.see = "heartbeat, claim, lock status, run",
 	.model =
 		"Check that you still hold a task, for example before a push. Changes nothing. LOST_LOCK: you do "
 		"not hold it; stop working on it, call next. " MODEL_NOT_FOUND,
 	.params = params,
+	.args_size = sizeof(struct guard_args),
 	.flags = C_IDEMPOTENT,
 	.op = OP_SHOW,
 	.fails = FAILS(LOST_LOCK, NOT_FOUND),
@@ -109,13 +121,37 @@ static bool find_fence(const struct args *a, int64_t *fence)
 	return str_to_i64(str_c(text), fence) && *fence > 0;
 }
 
-static enum result guard_cmd_run(struct session *s, struct args *a, struct reply *out)
+/* A repository can lie below somebody's queue, so a server's check asks only the queue that its administrator names. */
+static enum result guard_cmd_receive(struct session *s, const struct args *a, struct reply *out)
 {
+	const char *store = getenv("PAWL_STORE");
+
+	if (HAS(&a->rq, id) || HAS(&a->rq, fence))
+		return run_fail(
+			USAGE,
+			STR("guard --receive takes neither an ID nor a fence: the push names them"),
+			STR("PAWL_STORE=URI pawl guard --receive, as the last line of hooks/pre-receive"),
+			out);
+	if (!s->client.said.store.n && (!store || !*store))
+		return run_fail(
+			MISCONFIGURED, STR("guard --receive needs the queue's store"),
+			STR("set PAWL_STORE in the hook, for example PAWL_STORE=https://pawl.example.org"),
+			out);
+	return guard_receive(s, out);
+}
+
+static enum result guard_cmd_run(struct session *s, struct args *args, struct reply *out)
+{
+	const struct guard_args *own = (const struct guard_args *)args;
+	struct args *a = args;
 	const char *task = getenv("PAWL_TASK");
 	struct request rq = { .op = OP_SHOW };
 	struct answer ans = { 0 };
 	struct str token;
 	int64_t fence;
+
+	if (own->receive)
+		return guard_cmd_receive(s, a, out);
 
 	if (!HAS(&a->rq, id) && (!task || id_fault(str_c(task))))
 		return run_fail(USAGE, STR("guard needs a task: give an ID, or set PAWL_TASK"),
@@ -138,7 +174,7 @@ static void guard_cmd_show(const struct reply *r, struct view *v)
 {
 	const struct task *t = r->ans.task;
 
-	if (v->quiet)
+	if (v->quiet || !t) /* --receive: git shows nothing of a push that it takes */
 		return;
 	view_data(v, BOLD, t->id);
 	view_text(v, PLAIN, " is yours with fence %lld for another %s\n", (long long)t->fence,
