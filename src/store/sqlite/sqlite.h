@@ -27,6 +27,13 @@
 #define SQ_READ_WAIT_MS \
 	2000 /* a reader waits only while another process recovers the WAL after a crash */
 
+/* The places of sq.wal: what the gate's notes say about the WAL. */
+enum {
+	WAL_PAGES = 0,
+	WAL_DONE = 1,
+	WAL_IN_FOLDER = 2 /* number of the WAL whose folder entry is known to be on disk */
+};
+
 struct sq_cached {
 	sqlite3_stmt *st;
 	const char *key; /* a literal, compared by address: the SQL text or a part of it */
@@ -318,8 +325,10 @@ int sq_change_alone(struct store *base, struct change *c, int64_t deadline);
 int sq_may_write(struct sq *s);
 /* Writes the puts, drops and log entries of the edit. */
 int sq_apply(struct sq *s, const struct edit *e);
+
+/* --- sqlite/sqlite_transaction.c ----------------------------------------------------------------------- */
+
 int sq_begin(struct sq *s, int64_t left_ms);
-/* Rolls back the transaction, unless it was committed or SQLite has rolled it back already. */
 int sq_commit(struct sq *s);
 /* Makes a checkpoint if the WAL has grown; call it before the transaction. */
 void sq_shorten_wal(struct sq *s);
@@ -329,9 +338,17 @@ void sq_announce_wal(struct sq *s);
 uint32_t sq_data_version(struct sq *s);
 /* Call it after our own commit: next_due already covers every record in it. */
 void sq_keep_due(struct sq *s);
+/* Rolls back the transaction, unless it was committed or SQLite has rolled it back already. */
 void sq_rollback(struct sq *s);
 /* Under the gate. The caller may ignore a failure. */
 void sq_checkpoint(struct sq *s);
+
+/* --- sqlite/sqlite_durability.c ------------------------------------------------------------------------ */
+
+/* Tells SQLite which commits to sync; call it before the first transaction. */
+int sq_set_durability(struct sq *s);
+/* Under the gate, before a commit: the WAL's folder entry is on disk. */
+int sq_settle_folder(struct sq *s);
 /* Under the gate: makes every visible commit durable, including commits of other processes. */
 int sq_make_durable(struct sq *s);
 

@@ -1,10 +1,5 @@
-/* One transaction: begins it, commits it and makes it durable. A commit counts as made only after a check that our files are
- * still those at their paths, and that the WAL's folder entry is on disk. */
-#include <errno.h>
-#include <stdio.h>
-
-#include "base/fs.h"
-#include "base/os.h"
+/* One transaction: begins it, commits it or rolls it back, and keeps the WAL short. A commit counts as made only after a check
+ * that our files are still those at their paths. */
 #include "store/sqlite/sqlite.h"
 
 /*
@@ -19,16 +14,6 @@
 #define WAL_LONG 1000
 #define STAYS 8 /* a process with this many commits is expected to stay */
 
-/* The process that begins a WAL syncs it even with durability = normal: see sqlite/sqlite_vfs.c. */
-static int set_durability(struct sq *s)
-{
-	bool sync = !s->base.env.opt.relaxed || !sq_wal_begun(s->path);
-	int rc = sq_exec(s, sync ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=NORMAL");
-
-	s->durability_set = rc == 0;
-	return rc;
-}
-
 int sq_begin(struct sq *s, int64_t left_ms)
 {
 	int rc = 0;
@@ -37,7 +22,7 @@ int sq_begin(struct sq *s, int64_t left_ms)
 				    : left_ms > INT32_MAX ? INT32_MAX
 							  : (int)left_ms);
 	if (!s->durability_set)
-		rc = set_durability(s);
+		rc = sq_set_durability(s);
 	if (rc == 0 && !s->rollback)
 		rc = sq_prepare(s, "ROLLBACK", &s->rollback);
 	if (rc == 0)
@@ -49,12 +34,6 @@ void sq_checkpoint(struct sq *s)
 {
 	sqlite3_wal_checkpoint_v2(s->db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
 }
-
-enum {
-	WAL_PAGES = 0,
-	WAL_DONE = 1,
-	WAL_IN_FOLDER = 2 /* number of the WAL whose folder entry is known to be on disk */
-};
 
 void sq_shorten_wal(struct sq *s)
 {
@@ -91,54 +70,12 @@ void sq_rollback(struct sq *s)
 	sqlite3_reset(s->rollback);
 }
 
-static int sync_folder(struct sq *s)
-{
-	struct arena a = { 0 };
-	int r = fs_sync_dir(arena_cstr(&a, fs_dirname(str_c(s->path))));
-
-	arena_free(&a);
-	return r == 0 ? 0
-		      : store_fail(&s->base.env, STORE_IO, NULL, "cannot sync the folder of %s: %s",
-				   s->path, strerror(-r));
-}
-
 /* If the last frame was not written, the commit did not happen. If the sync failed, or the cause is unknown, the
  * commit may reappear after a crash. */
 static bool may_have_happened(int rc, int code)
 {
 	return code == SQLITE_IOERR_FSYNC || code == SQLITE_IOERR_DIR_FSYNC ||
 	       (rc == STORE_IO && code != SQLITE_IOERR_WRITE);
-}
-
-/*
- * A process may have created the WAL that we found and died before it synced the folder. A loss of power would then
- * remove the WAL with all its commits, and with the pages that an interrupted checkpoint needs. So we sync the folder
- * even with durability = normal, unless the gate's note names this WAL. The note is cleared before a WAL is made,
- * because the new WAL may get the old one's inode.
- */
-static int settle_folder(struct sq *s)
-{
-	uint32_t found = sq_wal_found(s);
-	int rc = 0;
-
-	if (s->folder_synced)
-		return 0;
-	if (found != s->wal[WAL_IN_FOLDER]) {
-		s->wal[WAL_IN_FOLDER] = found;
-		if (found)
-			rc = sync_folder(s);
-		else
-			gate_announce(&s->gate, s->wal);
-	}
-	s->folder_synced = rc == 0;
-	return rc;
-}
-
-int sq_make_durable(struct sq *s)
-{
-	int rc = settle_folder(s);
-
-	return rc < 0 ? rc : sq_wal_sync(s);
 }
 
 /* A process that opened another -shm or -wal at our paths before our commit does not see the commit and may overwrite
@@ -168,7 +105,7 @@ void sq_keep_due(struct sq *s)
 
 int sq_commit(struct sq *s)
 {
-	int rc = settle_folder(s);
+	int rc = sq_settle_folder(s);
 
 	if (rc < 0)
 		return rc;

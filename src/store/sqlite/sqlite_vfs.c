@@ -4,8 +4,8 @@
  *
  * SQLite opens every WAL as if it had to create the file, and therefore syncs the folder at the first commit
  * of each process: a second fdatasync. We open an existing WAL that is not empty without the create flag. The
- * process that wrote its first bytes opened it as SQLite does and synced the folder (see set_durability), or died
- * before that (see settle_folder).
+ * process that wrote its first bytes opened it as SQLite does and synced the folder (see sq_set_durability), or died
+ * before that (see sq_settle_folder).
  *
  * SQLite checks every part of a path for links; we skip that check. A link to a folder is harmless, because the -wal
  * and the -shm are beside the database anyway. look() has checked the last part.
