@@ -1,7 +1,8 @@
 // Actions on one task, on several, and on the queue. Each call carries the version of the task that the user saw.
 
 import { h, button, visible } from "./dom.js";
-import { state, STATUSES, ACTIONS, allowed, forced, moveTo } from "./model.js";
+import { state, STATUSES } from "./model.js";
+import { ACTIONS, allowed, forced, moveTo } from "./can.js";
 import { call, requestId, Refusal } from "./link.js";
 import { FORMS, input, argsOf, fieldsOf, firstValues, commandOf } from "./forms.js";
 import { openDialog, closeDialog, dialogForm, say } from "./dialog.js";

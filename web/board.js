@@ -2,7 +2,8 @@
 
 import { $, h, add, fill, button, patch, keepFocus, many } from "./dom.js";
 import { card, cardSig, selected, tick } from "./card.js";
-import { state, STATUSES, CLASSES, ACTIONS, filters, columns, attention, allowed } from "./model.js";
+import { state, STATUSES, CLASSES, filters, columns, attention } from "./model.js";
+import { ACTIONS, allowed } from "./can.js";
 
 const PAGE = 50; // cards of a column that are shown at first
 const ATTENTION = 12; // tasks that are shown above the columns

@@ -1,7 +1,8 @@
 // The detail of a task: all that the queue knows about it.
 
 import { $, h, add, button, patch, keepFocus, clock } from "./dom.js";
-import { state, ACTIONS, address, setAddress, overdue, actionsFor, target } from "./model.js";
+import { state, address, setAddress, overdue } from "./model.js";
+import { ACTIONS, actionsFor, target } from "./can.js";
 import { call } from "./link.js";
 import { leaseBar, leaseText, tick } from "./card.js";
 import { markdown, LONG } from "./markdown.js";

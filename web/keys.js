@@ -1,7 +1,8 @@
 // Clicks, keys and drags.
 
 import { $ } from "./dom.js";
-import { state, ACTIONS, setAddress, actionsFor, moveTo, may } from "./model.js";
+import { state, setAddress } from "./model.js";
+import { ACTIONS, actionsFor, moveTo, may } from "./can.js";
 import { dialog, closeDialog, helpDialog, say } from "./dialog.js";
 import { act, moveDialog, bulkDialog } from "./actions.js";
 import { detail, openTask } from "./detail.js";

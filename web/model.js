@@ -165,35 +165,3 @@ export function attention(f) {
 		.sort((a, b) => a[0] - b[0] || inOrder(a[1], b[1]))
 		.map(([, task, kind, why, action]) => ({ task, kind, why: why || "", action }));
 }
-
-// --- what the caller may do -----------------------------------------------------------------------------------------
-// The server decides: /whoami has the calls on the queue, and each task has its own.
-
-export const may = call => !!state.me?.can.includes(call);
-
-// name: { label, key, call: as in `can` of a task, if it is not the name }
-export const ACTIONS = {
-	approve: { label: "Approve", key: "a" },
-	rework: { label: "Rework", key: "r" },
-	unblock: { label: "Unblock", key: "u" },
-	retry: { label: "Retry" },
-	reopen: { label: "Reopen" },
-	ready: { label: "Make Ready", call: "update --status ready" },
-	backlog: { label: "Put into Backlog", call: "update --status backlog" },
-	edit: { label: "Edit", key: "e", call: "update" },
-	comment: { label: "Comment", key: "c" },
-	cancel: { label: "Cancel task", key: "x" },
-	archive: { label: "Archive" },
-	lock_break: { label: "Break lock", key: "b", call: "lock break" },
-};
-
-const callOf = name => ACTIONS[name]?.call || name;
-const can = (t, call) => !!t.can?.includes(call);
-// Must the call override the holder, with a reason?
-export const forced = (name, t) => !can(t, callOf(name)) && can(t, callOf(name) + " --force");
-export const allowed = (name, t) => can(t, callOf(name)) || forced(name, t);
-export const actionsFor = t => Object.keys(ACTIONS).filter(name => allowed(name, t));
-// The status that the action leads to; undefined: it changes none.
-export const target = name => state.me?.moves[callOf(name)];
-// The action that moves the task to the column; undefined: there is none.
-export const moveTo = (t, status) => actionsFor(t).find(name => target(name) === status);

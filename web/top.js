@@ -1,7 +1,8 @@
 // The top of the page: the connection, the views, the queue, the actions on the whole queue, and notices.
 
 import { $, h, set, fill, button, patch, keepFocus, visible, ago } from "./dom.js";
-import { state, address, may } from "./model.js";
+import { state, address } from "./model.js";
+import { may } from "./can.js";
 import { drawAgents } from "./agents.js";
 import { drawCharts } from "./charts.js";
 
