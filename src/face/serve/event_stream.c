@@ -123,7 +123,7 @@ static void stream_ping(void *stream)
 	struct stream *t = stream;
 
 	t->ping = NULL;
-	if (!access_holds(t->serve, &t->caller)) {
+	if (!serve_login_holds(t->serve, &t->caller)) {
 		stream_end(t);
 		return;
 	}
@@ -134,7 +134,7 @@ static void stream_ping(void *stream)
 
 static void stream_check(struct stream *t, bool first)
 {
-	struct http_caller reader = { .role = access_role(t->serve, &t->caller) };
+	struct http_caller reader = { .role = serve_role(t->serve, &t->caller) };
 	struct job *j;
 
 	/* the peer must take a page before the worker reads the next one */
@@ -185,7 +185,7 @@ static void wake_others(struct worker *d, const struct stream *checked)
 		next = t->next;
 		if (!t->wakes || t->ended || t == checked)
 			continue;
-		if (access_holds(t->serve, &t->caller))
+		if (serve_login_holds(t->serve, &t->caller))
 			(void)send_all(t, CHANGE);
 		else
 			stream_end(t);
@@ -208,7 +208,7 @@ void events_done(struct job *j)
 		wake_others(t->worker, t);
 	if (t->ended) {
 		stream_free(t);
-	} else if (failed || j->answer.full || !access_holds(t->serve, &t->caller)) {
+	} else if (failed || j->answer.full || !serve_login_holds(t->serve, &t->caller)) {
 		stream_end(t); /* the reader reconnects with its last id */
 	} else {
 		if (send_all(t, buf_str(&j->answer)) && again)

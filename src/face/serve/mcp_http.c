@@ -95,10 +95,10 @@ static bool take_names(struct serve *s, struct http_exchange *x, const struct ht
 static bool take_session(struct serve *s, struct http_exchange *x, struct worker *d, struct post *p)
 {
 	struct str id = http_header(http_request_of(x)->headers, "mcp-session-id");
-	int r = session_ids_open(&s->session_ids, s->access.dir);
+	int r = session_ids_open(&s->session_ids, s->login.dir);
 
 	if (r) {
-		say_line("cannot use %s/mcp-key: %s", s->access.dir, strerror(-r));
+		say_line("cannot use %s/mcp-key: %s", s->login.dir, strerror(-r));
 		route_refuse(x, 500, "the server cannot keep sessions: see its log", "");
 		return false;
 	}
@@ -268,7 +268,7 @@ static void endpoint_ping(void *job)
 	struct serve *s = j->worker->serve;
 
 	j->post->ping = NULL;
-	if (!access_holds(s, &j->caller)) {
+	if (!serve_login_holds(s, &j->caller)) {
 		worker_gone(j);
 		return;
 	}
@@ -297,7 +297,7 @@ static void send_piece(void *piece)
 	if (!p->started && !http_gone(j->exchange))
 		endpoint_start(j);
 	sent = p->started && !p->broken && !http_gone(j->exchange) && !e->text.full &&
-	       access_holds(j->worker->serve, &j->caller) &&
+	       serve_login_holds(j->worker->serve, &j->caller) &&
 	       http_stream_send(j->exchange, buf_str(&e->text)) >= 0;
 	if (e->last) {
 		struct worker *d = j->worker;

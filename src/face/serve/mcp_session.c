@@ -56,7 +56,7 @@ void mcp_session_take_back(struct mcp_session *t)
 static void prepare_client(void *mcp_session, struct client *c)
 {
 	struct mcp_session *t = mcp_session;
-	const char *dir = t->worker->serve->access.dir;
+	const char *dir = t->worker->serve->login.dir;
 
 	c->self.role = t->role;
 	c->self.only_queue = str_c(t->only);
@@ -206,7 +206,7 @@ static struct mcp_session *mcp_session_new(struct worker *d, struct job *j, stru
 
 	*t = (struct mcp_session){ .worker = d, .caller = j->payer, .due = -1 };
 	t->host = (struct mcp_host){ prepare_client, may_act_as, note_call, t };
-	t->role = access_role(d->serve, &j->caller);
+	t->role = serve_role(d->serve, &j->caller);
 	t->key = arena_str(&t->arena, key);
 	t->agents = arena_str(&t->arena, str_c(j->caller.agents));
 	t->hash = arena_cstr(&t->arena, p->who.token);

@@ -30,7 +30,7 @@ static void session_due_check(struct mcp_session *t, bool changed)
 	else if (t->due < 0 || t->due > os_boot_ms())
 		return;
 	/* a revoked token gets no task, and its locks are not renewed */
-	if (!access_worker_holds(t->worker, t->hash)) {
+	if (!serve_login_worker_holds(t->worker, t->hash)) {
 		mcp_session_free(t);
 		return;
 	}
@@ -122,7 +122,7 @@ void mcp_sessions_drain(struct worker *d)
 {
 	for (struct mcp_session *t = d->mcp_sessions, *next; t; t = next) {
 		next = t->next;
-		if (!access_worker_holds(d, t->hash)) {
+		if (!serve_login_worker_holds(d, t->hash)) {
 			mcp_session_free(t);
 			continue;
 		}

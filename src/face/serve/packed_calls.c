@@ -68,7 +68,7 @@ static bool packed_sign(struct worker *d, struct job *j, struct request *rq)
 		arena_free(&a);
 		return false;
 	}
-	rq->role = access_role(d->serve, &j->caller);
+	rq->role = serve_role(d->serve, &j->caller);
 	GIVE(rq, agent, agent);
 	if (op_flags(rq->op) & OP_TAKES && !HAS(rq, mode))
 		GIVE(rq, mode, STR("server"));

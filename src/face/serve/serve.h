@@ -4,7 +4,8 @@
  * and comes back with its answer:
  *
  *   serve_routes.c     checks Host, token, role and limits, and finds the handler
- *   access.c    tokens and limits of callers
+ *   serve_login.c    finds the caller by the token; failed logins; limits of each token
+ *   serve_roles.c    which token may call which operation
  *   worker.c      one queue's thread: takes all jobs that arrived during the last commit, keeps waiting calls
  *   worker_order.c      the order of the jobs in a batch
  *   serve_call.c   sends answers, and bounds the memory of those that are being made or are not read yet
@@ -66,7 +67,7 @@ struct http_caller {
 	enum role role;
 };
 
-struct access {
+struct serve_login {
 	char *dir;         /* the state folder */
 	bool none;         /* --auth none */
 	bool own;          /* the tokens are only in memory: they belong to one person's board */
@@ -87,41 +88,44 @@ struct access {
 
 struct serve;
 
-void access_open(struct access *x);
+void serve_login_open(struct serve_login *x);
 /* Reads the tokens again if the file changed, or always. 0 or -errno: until the next success no token is valid. */
-int access_load(struct access *x, bool always);
+int serve_login_load(struct serve_login *x, bool always);
 /* Finds the caller. owner: the user of the server, who needs no token. Returns 0, or the status
  * of a refusal (401, 429, 503) and its reason. 429: the caller has failed too often; delay the
  * answer. */
-int access_check(struct serve *s, const struct http_request *r, struct str address, bool owner,
-		 struct http_caller *out, const char **reason, int *retry_s);
+int serve_login_check(struct serve *s, const struct http_request *r, struct str address, bool owner,
+		      struct http_caller *out, const char **reason, int *retry_s);
 /* Finds a valid token by the start of its hash. The whole hash stays valid until the next call. */
-bool access_hash(struct serve *s, struct str start, struct str *hash);
+bool serve_login_hash(struct serve *s, struct str start, struct str *hash);
 /* Makes the tokens of one person's board. Returns a token that is valid for one login. */
-struct str access_own(struct access *x, struct str agent);
+struct str serve_login_own(struct serve_login *x, struct str agent);
 /* Exchanges the token for one login for the token of this run. Empty: the caller has another
  * token. */
-struct str access_exchange(struct access *x, const struct http_caller *c);
+struct str serve_login_exchange(struct serve_login *x, const struct http_caller *c);
 /* Takes one call from the caller's burst. false: there were too many calls; *retry_s: when the
  * caller may call again. */
-bool access_spend(struct serve *s, struct meter *m, int *retry_s);
+bool serve_login_spend(struct serve *s, struct meter *m, int *retry_s);
 /* Takes the further calls of one request from the burst. They may exceed it: then the caller's next
  * requests are refused until the burst has refilled. */
-void access_charge(struct meter *m, size_t calls);
-void access_note_uses(struct access *x, bool now);
-/* The role in which the server serves the caller: its own, or a reader's if the server is read-only. */
-enum role access_role(const struct serve *s, const struct http_caller *c);
-/* false: the caller's token, or a read-only server, does not allow a call that needs this role. */
-bool access_allows(const struct serve *s, const struct http_caller *c, enum role need);
-extern const char access_read_only[]; /* the text of such a refusal */
+void serve_login_charge(struct meter *m, size_t calls);
+void serve_login_note_uses(struct serve_login *x, bool now);
 /* Is this caller's token still valid? */
-bool access_holds(struct serve *s, const struct http_caller *c);
-/* access_holds() for a worker's thread, by the token's hash. If the tokens cannot be read, none is
+bool serve_login_holds(struct serve *s, const struct http_caller *c);
+/* serve_login_holds() for a worker's thread, by the token's hash. If the tokens cannot be read, none is
  * valid. */
 struct worker;
-bool access_worker_holds(struct worker *d, const char *hash);
-void access_close(struct access *x);
+bool serve_login_worker_holds(struct worker *d, const char *hash);
+void serve_login_close(struct serve_login *x);
 void caller_free(struct http_caller *c);
+
+/* --- serve_roles.c ------------------------------------------------------------------------------- */
+
+/* The role in which the server serves the caller: its own, or a reader's if the server is read-only. */
+enum role serve_role(const struct serve *s, const struct http_caller *c);
+/* false: the caller's token, or a read-only server, does not allow a call that needs this role. */
+bool serve_allows(const struct serve *s, const struct http_caller *c, enum role need);
+extern const char serve_read_only[]; /* the text of such a refusal */
 
 /* --- jobs --------------------------------------------------------------------------------------- */
 
@@ -209,7 +213,7 @@ struct worker {
 	struct session session;
 	struct arena arena;
 	struct job *waiting, **waiting_last;
-	struct access access;     /* the tokens, to check calls that wait */
+	struct serve_login login; /* the tokens, to check calls that wait */
 	struct job *pending;      /* jobs that earlier batches left over */
 	const struct meter *ran;  /* the caller of the last job that took time in this batch */
 	const struct meter *slow; /* the caller whose job made the last batch long; NULL: none */
@@ -459,7 +463,7 @@ struct serve {
 	const struct serve_args *args;
 	struct http_server *http;
 	struct http_guard guard;
-	struct access access;
+	struct serve_login login;
 	struct session_ids session_ids;
 	struct worker *workers;
 	struct late *late;

@@ -398,7 +398,7 @@ static void send_answer(struct serve *s, struct job *j)
 void job_charge(struct job *j)
 {
 	if (j->parts > 1)
-		access_charge(j->caller.meter, j->parts - 1);
+		serve_login_charge(j->caller.meter, j->parts - 1);
 }
 
 void job_unpark(struct job *j)

@@ -159,21 +159,21 @@ static int first_token(struct serve *s, char **file)
 	struct str secret;
 	int r;
 
-	*file = fs_join(a, str_c(s->access.dir), STR("first-token"));
-	if (s->access.list.n)
+	*file = fs_join(a, str_c(s->login.dir), STR("first-token"));
+	if (s->login.list.n)
 		return 0;
-	r = bearer_add(s->access.dir, &b, &secret, a);
+	r = bearer_add(s->login.dir, &b, &secret, a);
 	if (!r)
 		r = fs_write_atomic(*file, arena_printf(a, "%.*s\n", STRF(secret)), 0600);
-	return r ? r : access_load(&s->access, true);
+	return r ? r : serve_login_load(&s->login, true);
 }
 
 static int load_tokens(struct serve *s, char **file)
 {
 	int r;
 
-	s->access.dir = bearer_dir(&s->session->client, s->session->arena);
-	r = s->access.dir ? access_load(&s->access, true) : -ENOENT;
+	s->login.dir = bearer_dir(&s->session->client, s->session->arena);
+	r = s->login.dir ? serve_login_load(&s->login, true) : -ENOENT;
 	return r ? r : first_token(s, file);
 }
 
@@ -181,7 +181,7 @@ static enum result no_tokens(struct serve *s, int r, struct reply *out)
 {
 	return run_fail(r == -EPERM || r == -EBADMSG ? MISCONFIGURED : API_ERROR,
 			arena_printf(s->session->arena, "cannot use the tokens in %s: %s",
-				     s->access.dir ? s->access.dir : "a home folder",
+				     s->login.dir ? s->login.dir : "a home folder",
 				     r == -EPERM     ? "other users can read or write them"
 				     : r == -EBADMSG ? "the file is damaged"
 						     : strerror(-r)),
@@ -269,9 +269,9 @@ static void on_reload(void *serve)
 	notify_reload();
 	if (s->args->tls_cert.n && http_server_reload_tls(s->http, why, sizeof(why)))
 		say_note(s, "warn", "the old certificate stays: %s", why);
-	if (!s->access.none && !s->access.own && access_load(&s->access, true))
+	if (!s->login.none && !s->login.own && serve_login_load(&s->login, true))
 		say_note(s, "warn", "cannot read the tokens in %s; until it can, no token is valid",
-			 s->access.dir);
+			 s->login.dir);
 	reload_settings(s);
 	say_note(s, "info", "reloaded the certificate, the tokens and the settings");
 	serve_notify("READY=1");
@@ -318,7 +318,7 @@ static void serve_announce(struct serve *s, const char *token_file)
 {
 	const char *url = http_server_url(s->http, 0);
 
-	if (s->access.none)
+	if (s->login.none)
 		say_line("open %s (no token needed)", url);
 	else if (fs_exists(token_file))
 		say_line("open %s with the token in %s", url, token_file);
@@ -331,7 +331,7 @@ static void serve_announce(struct serve *s, const char *token_file)
 static void announce_board(struct serve *s, struct str once)
 {
 	struct str line = arena_printf(s->session->arena, "%s/#token=%.*s\n",
-				       http_server_url(s->http, 0), STRF(s->access.secret));
+				       http_server_url(s->http, 0), STRF(s->login.secret));
 
 	(void)tty_write(STDOUT_FILENO, line);
 	say_line("the board is at this address until Ctrl-C; others on this machine cannot open "
@@ -349,7 +349,7 @@ static void serve_loop(struct serve *s, const char *token_file, struct str once)
 	tell_lowered(s, &s->session->client.conn.settings);
 	serve_notify("READY=1");
 	http_server_run(s->http);
-	access_note_uses(&s->access, true);
+	serve_login_note_uses(&s->login, true);
 	browser_forget(s);
 }
 
@@ -376,15 +376,15 @@ static void close_all(struct serve *s)
 	struct meter *m;
 
 	worker_end_all(s);
-	http_later_free(s->access.later);
+	http_later_free(s->login.later);
 	http_server_free(s->http);
 	worker_free_all(s);
-	while ((m = s->access.meters)) {
-		s->access.meters = m->next;
+	while ((m = s->login.meters)) {
+		s->login.meters = m->next;
 		free(m->name);
 		free(m);
 	}
-	access_close(&s->access);
+	serve_login_close(&s->login);
 	free(s->openapi);
 	late_free(s->late);
 	session_ids_close(&s->session_ids);
@@ -408,11 +408,11 @@ static enum result serve_start(struct serve *s, struct reply *out)
 	struct str once = STR("");
 	int r = 0;
 
-	if (s->access.none)
-		s->access.dir = bearer_dir(&s->session->client, s->session->arena);
+	if (s->login.none)
+		s->login.dir = bearer_dir(&s->session->client, s->session->arena);
 	if (s->args->board)
-		once = access_own(&s->access, s->session->client.self.agent);
-	else if (!s->access.none)
+		once = serve_login_own(&s->login, s->session->client.self.agent);
+	else if (!s->login.none)
 		r = load_tokens(s, &file);
 	if (r)
 		return no_tokens(s, r, out);
@@ -430,7 +430,7 @@ enum result serve_run(struct session *session, const struct serve_args *a, struc
 	struct serve s = { .session = session,
 			   .memory = answers_memory(NULL),
 			   .args = a,
-			   .access.none = str_is(a->auth, "none"),
+			   .login.none = str_is(a->auth, "none"),
 			   .read_only = a->read_only,
 			   .log = str_is(a->log, "json")   ? 1
 				  : str_is(a->log, "none") ? 2
@@ -445,9 +445,9 @@ enum result serve_run(struct session *session, const struct serve_args *a, struc
 		return code;
 	s.guard = (struct http_guard){ .host_names = host_names(a, session->arena),
 				       .types = types,
-				       .local_names = !s.access.none };
+				       .local_names = !s.login.none };
 	set_limits(&s, &session->client.conn.settings);
-	access_open(&s.access);
+	serve_login_open(&s.login);
 	s.late = late_new();
 	s.openapi = openapi_text();
 	code = serve_start(&s, out);

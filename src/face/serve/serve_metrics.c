@@ -239,7 +239,7 @@ static void add_own(struct serve *s, struct buf *b)
 	add_one(b, "pawl_log_dropped_total", "counter",
 		"log lines that were dropped, because nobody read the log", (double)c->log_dropped);
 	add_one(b, "pawl_auth_failures_total", "counter", "requests without a valid token",
-		(double)s->access.refused);
+		(double)s->login.refused);
 	add_tls(s, b);
 	add_process(s, b);
 }

@@ -41,9 +41,9 @@ void proof_serve(struct serve *s, struct http_exchange *x)
 		 nonce.n < NONCE_MIN || nonce.n > NONCE_MAX || !is_word(nonce) ||
 		 !http_own_address(x, address))
 		route_refuse(x, 400, "a request for a proof needs token= and nonce=", "");
-	else if (s->access.none) /* the server needs no token */
+	else if (s->login.none) /* the server needs no token */
 		http_reply(x, 204, NULL, (struct http_headers){ 0 }, STR(""));
-	else if (!access_hash(s, id, &hash))
+	else if (!serve_login_hash(s, id, &hash))
 		route_refuse(x, 401, "the server does not recognise this token", "");
 	else
 		serve_proof_answer(x, proof_make(hash, nonce, address, &a), address);

@@ -43,7 +43,7 @@ static enum result do_facts(struct doing *x)
 	const struct http_caller *c = &x->j->caller;
 	struct frame_facts f = { .now = queue_now(x->queue),
 				 .locks_only = queue_locks_only(x->queue),
-				 .role = access_role(x->d->serve, c),
+				 .role = serve_role(x->d->serve, c),
 				 .version = STR(PAWL_VERSION),
 				 .token = str_c(c->name),
 				 .agents = str_c(c->agents),

@@ -245,9 +245,9 @@ static void serve_command(struct serve *s, struct http_exchange *x, struct http_
 			     "/openapi.json lists the routes");
 	} else if (!str_is(http_request_of(x)->method, "POST")) {
 		route_refuse_method(x, "POST");
-	} else if (!access_allows(s, c, command_role(command))) {
+	} else if (!serve_allows(s, c, command_role(command))) {
 		route_refuse(x, 403,
-			     s->read_only ? access_read_only
+			     s->read_only ? serve_read_only
 					  : role_refusal(c->role, command_role(command), &a).p,
 			     "");
 	} else if ((d = route_worker(s, x, c))) {
@@ -295,7 +295,7 @@ static void serve_call(struct serve *s, struct http_exchange *x, struct http_cal
 		route_refuse(x, 400, "all= is 1", "");
 	else if ((d = route_worker(s, x, c))) {
 		parts = frame_count(r->body, FRAMES_MAX);
-		access_charge(c->meter, parts ? parts - 1 : 0);
+		serve_login_charge(c->meter, parts ? parts - 1 : 0);
 		j = job_new(JOB_PACKED, x, c);
 		j->all = all.n;
 		j->attempt = attempt;
@@ -322,9 +322,9 @@ static void serve_store(struct serve *s, struct http_exchange *x, struct http_ca
 		call = store_find(name);
 	if (!call) {
 		route_refuse(x, 404, "do= does not name a function of a queue", "");
-	} else if (!access_allows(s, c, store_role(call))) {
-		route_refuse(x, 403, role_refusal(access_role(s, c), store_role(call), &a).p,
-			     s->read_only ? access_read_only : "");
+	} else if (!serve_allows(s, c, store_role(call))) {
+		route_refuse(x, 403, role_refusal(serve_role(s, c), store_role(call), &a).p,
+			     s->read_only ? serve_read_only : "");
 	} else if ((d = route_worker(s, x, c))) {
 		j = job_new(JOB_STORE, x, c);
 		j->store = call;
@@ -419,7 +419,7 @@ static int find_caller(struct serve *s, const struct http_request *r, struct htt
 		*reason = "this socket is for its owner";
 		return 403;
 	}
-	return access_check(s, r, route_address(s, r), owner, c, reason, retry_s);
+	return serve_login_check(s, r, route_address(s, r), owner, c, reason, retry_s);
 }
 
 /* --- callers that fail ----------------------------------------------------------------------------- */
@@ -520,13 +520,13 @@ static void with_caller(struct serve *s, struct http_exchange *x)
 	int retry_s = 1;
 
 	if (route_admit(s, x, &c)) {
-		if (access_spend(s, c.meter, &retry_s))
+		if (serve_login_spend(s, c.meter, &retry_s))
 			to_handler(s, x, &c);
 		else
 			refuse_login(x, 429, "too many calls with this token", retry_s);
 	}
 	caller_free(&c);
-	access_note_uses(&s->access, false);
+	serve_login_note_uses(&s->login, false);
 }
 
 static void serve_health(struct serve *s, struct http_exchange *x, bool ready)

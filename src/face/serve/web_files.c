@@ -110,7 +110,7 @@ static json_t *moves_json(void)
 /* The page shows only the actions that the caller may take. The server still checks each call. */
 void web_whoami(struct serve *s, struct http_exchange *x, const struct http_caller *c)
 {
-	struct str token = access_exchange(&s->access, c);
+	struct str token = serve_login_exchange(&s->login, c);
 	struct http_header extra = web_header("Cache-Control", "no-store");
 	enum role role = s->read_only ? ROLE_READER : c->role ? c->role : ROLE_ADMIN;
 	struct str agent;

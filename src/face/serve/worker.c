@@ -64,7 +64,7 @@ struct session worker_session(struct worker *d, const struct http_caller *c, str
 	struct session s = d->session;
 
 	s.arena = s.client.arena = s.client.keyring.arena = a;
-	s.client.self.role = access_role(d->serve, c);
+	s.client.self.role = serve_role(d->serve, c);
 	s.client.self.only_queue = c->queue ? str_c(c->queue) : STR("");
 	s.client.self.run = STR("");
 	s.remote = s.owns_stdout = s.decisions = true;
@@ -189,7 +189,7 @@ static void refuse_revoked(struct worker *d, struct job *list)
 	for (struct job *j = list; j; j = j->next)
 		if (!j->status &&
 		    ((j->parked && j->kind != JOB_MCP) || j->began_ns / 1000000 < before) &&
-		    !access_worker_holds(d, j->caller.hash))
+		    !serve_login_worker_holds(d, j->caller.hash))
 			job_refuse(j, 401, MISCONFIGURED,
 				   STR("the token was revoked or has expired"),
 				   STR("`pawl token create` on the server makes a token"),
@@ -452,7 +452,7 @@ static void worker_free(void *worker)
 	pthread_mutex_destroy(&d->lock);
 	close(d->wake);
 	arena_free(&d->arena);
-	access_close(&d->access);
+	serve_login_close(&d->login);
 	free(d->queue);
 	free(d);
 }

@@ -9,7 +9,6 @@
 
 #include "base/os.h"
 #include "base/secret.h"
-#include "core/role.h"
 #include "face/serve/serve.h"
 
 #define FAILED_MAX \
@@ -39,7 +38,7 @@ struct known {
 	} places[KNOWN];
 };
 
-void access_open(struct access *x)
+void serve_login_open(struct serve_login *x)
 {
 	x->failures = mem_alloc(sizeof(*x->failures));
 	*x->failures = (struct failures){ 0 };
@@ -47,7 +46,7 @@ void access_open(struct access *x)
 	*x->known = (struct known){ .key = secret_mark_key() };
 }
 
-static void set_list(struct access *x, struct bearers list)
+static void set_list(struct serve_login *x, struct bearers list)
 {
 	memset(x->known->places, 0, sizeof(x->known->places));
 	x->list = list;
@@ -59,7 +58,7 @@ static bool same_file(const struct stat *a, const struct stat *b)
 	       a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-int access_load(struct access *x, bool always)
+int serve_login_load(struct serve_login *x, bool always)
 {
 	struct arena a = { 0 };
 	struct stat now = { 0 };
@@ -83,19 +82,19 @@ int access_load(struct access *x, bool always)
 	return 0;
 }
 
-static void check_again(void *access)
+static void check_again(void *login)
 {
-	((struct access *)access)->checked = false;
+	((struct serve_login *)login)->checked = false;
 }
 
 static void note_fault(struct serve *s, int before)
 {
-	int now = s->access.fault;
+	int now = s->login.fault;
 
 	if (now && !before)
 		say_note(s, "warn",
 			 "cannot read the tokens in %s: %s; until it can, no token is valid",
-			 s->access.dir, strerror(-now));
+			 s->login.dir, strerror(-now));
 	else if (before && !now)
 		say_note(s, "info", "the tokens can be read again");
 }
@@ -105,7 +104,7 @@ static void note_fault(struct serve *s, int before)
  * that was revoked. */
 static int check_once(struct serve *s)
 {
-	struct access *x = &s->access;
+	struct serve_login *x = &s->login;
 	int64_t now = os_boot_ms();
 	int before = x->fault;
 
@@ -116,14 +115,14 @@ static int check_once(struct serve *s)
 		x->later = http_later_new(s->http, check_again, x);
 	x->checked = true;
 	http_later_call(x->later);
-	(void)access_load(x, false);
+	(void)serve_login_load(x, false);
 	note_fault(s, before);
 	return x->fault;
 }
 
 static struct meter *meter_of(struct serve *s, struct str name)
 {
-	struct access *x = &s->access;
+	struct serve_login *x = &s->login;
 	struct meter *m = x->meters;
 
 	while (m && !str_is(name, m->name))
@@ -142,7 +141,7 @@ static struct meter *meter_of(struct serve *s, struct str name)
 
 #define ONCE "once"
 
-struct str access_own(struct access *x, struct str agent)
+struct str serve_login_own(struct serve_login *x, struct str agent)
 {
 	struct bearer *b = arena_array(&x->arena, struct bearer, 2);
 
@@ -155,7 +154,7 @@ struct str access_own(struct access *x, struct str agent)
 	return bearer_make(&b[1], &x->arena);
 }
 
-struct str access_exchange(struct access *x, const struct http_caller *c)
+struct str serve_login_exchange(struct serve_login *x, const struct http_caller *c)
 {
 	if (!x->own || strcmp(c->name, ONCE) != 0)
 		return STR("");
@@ -163,7 +162,7 @@ struct str access_exchange(struct access *x, const struct http_caller *c)
 	return x->secret;
 }
 
-bool access_spend(struct serve *s, struct meter *m, int *retry_s)
+bool serve_login_spend(struct serve *s, struct meter *m, int *retry_s)
 {
 	int64_t now = os_boot_ms();
 
@@ -179,7 +178,7 @@ bool access_spend(struct serve *s, struct meter *m, int *retry_s)
 	return true;
 }
 
-void access_charge(struct meter *m, size_t calls)
+void serve_login_charge(struct meter *m, size_t calls)
 {
 	m->calls -= (double)calls;
 }
@@ -199,7 +198,7 @@ static struct str network_of(struct str address, char *room)
 }
 
 /* Counts a failure. After too many failures returns the seconds until the count ends, else 0. */
-static int count_failure(struct access *x, struct str what)
+static int count_failure(struct serve_login *x, struct str what)
 {
 	struct secret_mark m = secret_mark(&x->known->key, what);
 	size_t i = (m.bytes[0] | (size_t)m.bytes[1] << 8) % FAILED_PLACES;
@@ -216,8 +215,8 @@ static int count_failure(struct access *x, struct str what)
 
 /* Refuses a request without a valid token. A caller with a valid token never comes here, however
  * often others fail. */
-static int access_failed(struct access *x, struct str address, struct str token, const char *text,
-			 const char **reason, int *retry_s)
+static int serve_login_failed(struct serve_login *x, struct str address, struct str token,
+			      const char *text, const char **reason, int *retry_s)
 {
 	char room[16];
 	int left = count_failure(x, network_of(address, room)), other;
@@ -256,7 +255,7 @@ void caller_free(struct http_caller *c)
 	*c = (struct http_caller){ 0 };
 }
 
-static struct http_caller access_anybody(struct serve *s)
+static struct http_caller serve_login_anybody(struct serve *s)
 {
 	struct str self = s->session->client.self.agent;
 
@@ -277,7 +276,7 @@ static bool cut_bearer(struct str *text)
 
 /* Finds the token. A caller sends it with each request, and to hash it takes as long as to parse
  * the request, so known tokens are found by their marks. */
-static const struct bearer *find_bearer(struct access *x, struct str secret)
+static const struct bearer *find_bearer(struct serve_login *x, struct str secret)
 {
 	struct secret_mark m = secret_mark(&x->known->key, secret);
 	size_t i = m.bytes[0] % KNOWN;
@@ -297,24 +296,24 @@ static const struct bearer *find_bearer(struct access *x, struct str secret)
 	return b;
 }
 
-int access_check(struct serve *s, const struct http_request *r, struct str address, bool owner,
-		 struct http_caller *out, const char **reason, int *retry_s)
+int serve_login_check(struct serve *s, const struct http_request *r, struct str address, bool owner,
+		      struct http_caller *out, const char **reason, int *retry_s)
 {
-	struct access *x = &s->access;
+	struct serve_login *x = &s->login;
 	struct str text = http_header(r->headers, "authorization");
 	const struct bearer *b;
 
 	if (x->none || owner) {
-		*out = access_anybody(s);
+		*out = serve_login_anybody(s);
 		return 0;
 	}
 	if (!text.n)
-		return access_failed(x, address, text,
-				     "this call needs a token: Authorization: Bearer TOKEN", reason,
-				     retry_s);
+		return serve_login_failed(x, address, text,
+					  "this call needs a token: Authorization: Bearer TOKEN",
+					  reason, retry_s);
 	if (http_header_count(r->headers, "authorization") > 1)
-		return access_failed(x, address, text, "the request has more than one token",
-				     reason, retry_s);
+		return serve_login_failed(x, address, text, "the request has more than one token",
+					  reason, retry_s);
 	if (check_once(s)) {
 		*reason = "the server cannot read its tokens; its log says why";
 		*retry_s = 1;
@@ -322,15 +321,17 @@ int access_check(struct serve *s, const struct http_request *r, struct str addre
 	}
 	b = cut_bearer(&text) ? find_bearer(x, text) : NULL;
 	if (!b)
-		return access_failed(x, address, text, "the server does not recognise this token",
-				     reason, retry_s);
+		return serve_login_failed(x, address, text,
+					  "the server does not recognise this token", reason,
+					  retry_s);
 	if (bearer_expired(b, os_wall_ms()))
-		return access_failed(x, address, text, "this token has expired", reason, retry_s);
+		return serve_login_failed(x, address, text, "this token has expired", reason,
+					  retry_s);
 	*out = caller_of(s, b);
 	return 0;
 }
 
-static bool is_listed(const struct access *x, const char *hash)
+static bool is_listed(const struct serve_login *x, const char *hash)
 {
 	for (size_t i = 0; i < x->list.n; i++)
 		if (str_is(x->list.v[i].hash, hash))
@@ -338,18 +339,18 @@ static bool is_listed(const struct access *x, const char *hash)
 	return false;
 }
 
-bool access_holds(struct serve *s, const struct http_caller *c)
+bool serve_login_holds(struct serve *s, const struct http_caller *c)
 {
 	if (!*c->hash)
 		return true;
 	if (check_once(s))
 		return false;
-	return is_listed(&s->access, c->hash);
+	return is_listed(&s->login, c->hash);
 }
 
-bool access_hash(struct serve *s, struct str start, struct str *hash)
+bool serve_login_hash(struct serve *s, struct str start, struct str *hash)
 {
-	const struct bearers *list = &s->access.list;
+	const struct bearers *list = &s->login.list;
 
 	if (check_once(s))
 		return false;
@@ -362,21 +363,21 @@ bool access_hash(struct serve *s, struct str start, struct str *hash)
 }
 
 /* Only the loop may use the loop's list, so the worker reads the file itself. */
-bool access_worker_holds(struct worker *d, const char *hash)
+bool serve_login_worker_holds(struct worker *d, const char *hash)
 {
-	const struct access *loop = &d->serve->access;
+	const struct serve_login *loop = &d->serve->login;
 
 	if (!hash || !*hash || loop->own) /* NULL: a job of the server itself */
 		return true;
-	if (!d->access.known) {
-		d->access.known = mem_alloc(sizeof(*d->access.known));
-		*d->access.known = (struct known){ 0 };
+	if (!d->login.known) {
+		d->login.known = mem_alloc(sizeof(*d->login.known));
+		*d->login.known = (struct known){ 0 };
 	}
-	d->access.dir = loop->dir;
-	return access_load(&d->access, false) == 0 && is_listed(&d->access, hash);
+	d->login.dir = loop->dir;
+	return serve_login_load(&d->login, false) == 0 && is_listed(&d->login, hash);
 }
 
-void access_close(struct access *x)
+void serve_login_close(struct serve_login *x)
 {
 	free(x->failures);
 	free(x->known);
@@ -384,7 +385,7 @@ void access_close(struct access *x)
 }
 
 /* Writes the times of last use seldom, because they need not be exact. */
-void access_note_uses(struct access *x, bool now)
+void serve_login_note_uses(struct serve_login *x, bool now)
 {
 	struct arena a = { 0 };
 
@@ -412,18 +413,4 @@ bool caller_agent(const struct serve *s, const struct http_caller *c, struct str
 	*why = said.n ? "the token does not allow this name of an agent"
 		      : "the token allows several agent names: give the argument agent";
 	return false;
-}
-
-/* --- what the caller may do --------------------------------------------------------------------- */
-
-const char access_read_only[] = "the server is read-only";
-
-enum role access_role(const struct serve *s, const struct http_caller *c)
-{
-	return s->read_only ? ROLE_READER : c->role;
-}
-
-bool access_allows(const struct serve *s, const struct http_caller *c, enum role need)
-{
-	return role_allows(access_role(s, c), need);
 }
