@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -452,52 +451,4 @@ int gate_busy(const struct gate *g, const struct store_env *env, const char *pat
 				path);
 	arena_free(&a);
 	return rc;
-}
-
-/* --- meet ------------------------------------------------------------------------------------- */
-
-/* Finds or makes the folder of gate.h. A folder that another user could read or replace is never used, because that user
- * could read our calls and answer them. */
-
-/* Does the folder belong to this user, and has it none of the mode bits `others`? */
-static bool is_ours(const char *path, mode_t others)
-{
-	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	struct stat st;
-	bool ours = fd >= 0 && fstat(fd, &st) == 0 && st.st_uid == geteuid() &&
-		    !(st.st_mode & others);
-
-	if (fd >= 0)
-		close(fd);
-	return ours;
-}
-
-static bool meet_make(const char *path)
-{
-	(void)mkdir(path, 0700); /* if it exists, the check decides */
-	return is_ours(path, 077) && !os_network_fs(path);
-}
-
-static char *meet_below(struct arena *a, const char *parent)
-{
-	char *path;
-
-	if (!parent || parent[0] != '/' || !is_ours(parent, 022))
-		return NULL;
-	path = fs_join(a, str_c(parent), STR("pawl"));
-	return meet_make(path) ? path : NULL;
-}
-
-char *meet_path(struct arena *a, struct str name, struct stat *like)
-{
-	char *folder = meet_below(a, getenv("XDG_RUNTIME_DIR"));
-
-	if (!folder)
-		folder = meet_below(a, arena_printf(a, "/run/user/%ld", (long)geteuid()).p);
-	if (!folder) {
-		folder = arena_cstr(a, arena_printf(a, "/tmp/pawl-%ld", (long)geteuid()));
-		folder = meet_make(folder) ? folder : NULL;
-	}
-	*like = (struct stat){ .st_mode = 0600, .st_uid = geteuid(), .st_gid = getegid() };
-	return folder ? fs_join(a, str_c(folder), name) : NULL;
 }

@@ -97,18 +97,4 @@ struct store_counts *gate_counts_at(struct gate *g, const char *path);
 /* Fills in env->err after a timeout: STORE_BUSY, with the name of the holder of `path`. */
 int gate_busy(const struct gate *g, const struct store_env *env, const char *path);
 
-/* --- meet ------------------------------------------------------------------------------------- */
-
-/*
- * meet: a folder that is shared by all processes of one user on one machine that use the same server. It holds the gate
- * and the slots (gate.h, combine.h) of a store whose data is elsewhere.
- *
- * The folder is the first safe one of $XDG_RUNTIME_DIR/pawl, /run/user/UID/pawl and /tmp/pawl-UID. A safe folder belongs to
- * this user, no other user can write to it or read it, and it is neither a link nor on a network file system.
- */
-
-/* Returns the path FOLDER/NAME, allocated in `a`, and sets *like to the owner and mode for files there. NULL: there is no
- * safe folder. */
-char *meet_path(struct arena *a, struct str name, struct stat *like);
-
 #endif

@@ -17,6 +17,7 @@
 #include "base/os.h"
 #include "base/secret.h"
 #include "store/local/gate.h"
+#include "store/local/runtime_folder.h"
 #include "store/postgres/postgres.h"
 
 #define PATIENCE 2000 /* ms; a holder may be stopped, and the server does not need it */
@@ -48,7 +49,7 @@ static void find_place(struct pg *s)
 	char *path;
 
 	name_server(s, s->server, sizeof(s->server));
-	path = meet_path(
+	path = runtime_folder_path(
 		&a,
 		arena_printf(&a, "pg-%.32s",
 			     hash_hex(&a, arena_printf(&a, "%s|%s|%s|%s|%s|%s|%lld", s->id,

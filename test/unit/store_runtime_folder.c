@@ -1,4 +1,4 @@
-/* The folder in which the processes of a user meet: only one that nobody else can change is used. */
+/* The private runtime folder of a user's processes: a folder that others can read or replace is not used. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <cmocka.h>
@@ -6,7 +6,7 @@
 
 #include "kit/folder.h"
 #include "kit/skip.h"
-#include "store/local/gate.h"
+#include "store/local/runtime_folder.h"
 
 #define NOBODY 65534
 
@@ -35,7 +35,7 @@ static int end(void **state)
 static bool used(void)
 {
 	struct stat like;
-	const char *path = meet_path(&arena, STR("name"), &like);
+	const char *path = runtime_folder_path(&arena, STR("name"), &like);
 
 	assert_true(!path || str_ends(str_c(path), STR("/name")));
 	assert_int_equal(like.st_mode, 0600);
