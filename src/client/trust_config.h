@@ -61,7 +61,7 @@ struct str trust_advice(const struct trust *t);
  * untrusted, and an agent that repeats the clone's words gives no trust. */
 bool trust_included(const struct trust *t, const struct trust *before, bool store);
 
-/* --- saved trust ----------------------------------------------------------------------------- */
+/* --- saved trust (trust_file.c) --------------------------------------------------------------- */
 
 struct trusted {
 	struct str config, store, seal;
