@@ -42,7 +42,7 @@ static bool names_command(struct str text, struct arena *a)
 }
 
 /* The length of the first clause, including the mark that ends it. */
-static size_t mcp_advice_clause(struct str text)
+static size_t mcp_refusal_clause(struct str text)
 {
 	for (size_t i = 0; i + 1 < text.n; i++)
 		if (strchr(";:.", text.p[i]) && text.p[i + 1] == ' ')
@@ -56,7 +56,7 @@ static struct str without_commands(struct str text, struct arena *a)
 	struct str out;
 
 	while (text.n) {
-		struct str part = str_n(text.p, mcp_advice_clause(text));
+		struct str part = str_n(text.p, mcp_refusal_clause(text));
 
 		if (!names_command(part, a))
 			buf_adds(&b, part);
@@ -84,8 +84,8 @@ static bool has_words(struct str text, struct str *before, struct str *words, st
 }
 
 /* Puts the server's words back into their quotes. */
-static struct str mcp_advice_requoted(struct str before, struct str words, struct str after,
-				      struct arena *a)
+static struct str mcp_refusal_requoted(struct str before, struct str words, struct str after,
+				       struct arena *a)
 {
 	return arena_printf(a, "%.*s" SERVER_SAYS "\"%.*s\"%.*s", STRF(before), STRF(words),
 			    STRF(after));
@@ -97,18 +97,18 @@ struct str advice_plain(struct str text, struct arena *a)
 
 	if (!has_words(text, &before, &words, &after))
 		return without_commands(text, a);
-	return mcp_advice_requoted(before, without_commands(words, a), after, a);
+	return mcp_refusal_requoted(before, without_commands(words, a), after, a);
 }
 
-static struct str mcp_advice_shortened(struct str text, struct arena *a)
+static struct str mcp_refusal_shortened(struct str text, struct arena *a)
 {
 	struct str before, words, after;
 
 	if (!has_words(text, &before, &words, &after))
 		return text_cut(a, text, MESSAGE_SHOWN);
-	return mcp_advice_requoted(text_cut(a, before, MESSAGE_SHOWN),
-				   text_cut(a, words, MESSAGE_SHOWN),
-				   text_cut(a, after, MESSAGE_SHOWN), a);
+	return mcp_refusal_requoted(text_cut(a, before, MESSAGE_SHOWN),
+				    text_cut(a, words, MESSAGE_SHOWN),
+				    text_cut(a, after, MESSAGE_SHOWN), a);
 }
 
 static struct strs plain_all(struct strs list, struct arena *a)
@@ -124,7 +124,7 @@ static struct strs plain_all(struct strs list, struct arena *a)
 
 #define ANOTHER "next claim=true takes another task"
 
-static void mcp_advice_say(const struct refused *r, struct str message, struct str hint)
+static void mcp_refusal_say(const struct refused *r, struct str message, struct str hint)
 {
 	r->ans->message = message;
 	r->ans->hint = hint;
@@ -135,7 +135,7 @@ static const struct lock *live_lock(const struct answer *ans)
 	return ans->task && lease_live(&ans->task->lock, ans->now) ? &ans->task->lock : NULL;
 }
 
-static struct str mcp_advice_holder(const struct refused *r)
+static struct str mcp_refusal_holder(const struct refused *r)
 {
 	return text_cut(r->a, text_line(r->a, r->ans->task->lock.holder), NAME_SHOWN);
 }
@@ -177,31 +177,31 @@ static struct str next_step(const struct refused *r)
 	}
 }
 
-static bool mcp_advice_takes(const struct request *rq)
+static bool mcp_refusal_takes(const struct request *rq)
 {
 	return rq->op == OP_CLAIM || rq->op == OP_LOCK_ACQUIRE || rq->op == OP_STATUS;
 }
 
 /* The answer's `paused` says who paused the queue and why. */
-static void mcp_advice_paused(const struct refused *r)
+static void mcp_refusal_paused(const struct refused *r)
 {
-	mcp_advice_say(r, STR("the queue is paused"),
-		       STR("next claim=true wait=30 waits until an operator resumes it"));
+	mcp_refusal_say(r, STR("the queue is paused"),
+			STR("next claim=true wait=30 waits until an operator resumes it"));
 }
 
-static void mcp_advice_conflict(const struct refused *r)
+static void mcp_refusal_conflict(const struct refused *r)
 {
 	const struct task *t = r->ans->task;
 
 	if (r->ans->paused)
-		mcp_advice_paused(r);
+		mcp_refusal_paused(r);
 	else if (r->rq->op == OP_CREATE)
 		r->ans->hint = with_id(r,
 				       "show id=", " shows it; create without id makes a new one");
 	else if (!live_lock(r->ans))
 		r->ans->hint = t ? with_id(r, "show id=", " has its present state") : STR("");
-	else if (mcp_advice_takes(r->rq) && keeper_in_run(r->m, t, r->ans->now, r->a))
-		mcp_advice_say(
+	else if (mcp_refusal_takes(r->rq) && keeper_in_run(r->m, t, r->ans->now, r->a))
+		mcp_refusal_say(
 			r,
 			arena_printf(
 				r->a,
@@ -209,12 +209,12 @@ static void mcp_advice_conflict(const struct refused *r)
 				STRF(t->id), (long long)t->fence),
 			STR(""));
 	else
-		mcp_advice_say(
+		mcp_refusal_say(
 			r,
 			arena_printf(r->a, "%.*s is held by %s%s", STRF(t->id),
-				     arena_cstr(r->a, mcp_advice_holder(r)),
+				     arena_cstr(r->a, mcp_refusal_holder(r)),
 				     arena_cstr(r->a, held_for(r))),
-			mcp_advice_takes(r->rq)
+			mcp_refusal_takes(r->rq)
 				? STR(ANOTHER)
 				: with_id(r, "comment id=", " tells its holder what you need"));
 }
@@ -226,21 +226,21 @@ static void not_claimed(const struct refused *r)
 
 	if (live_lock(r->ans)) {
 		r->ans->code = CONFLICT;
-		mcp_advice_say(r,
-			       arena_printf(r->a, "this session does not hold %.*s: %s holds it%s",
-					    STRF(t->id), arena_cstr(r->a, mcp_advice_holder(r)),
-					    arena_cstr(r->a, held_for(r))),
-			       STR(ANOTHER));
+		mcp_refusal_say(r,
+				arena_printf(r->a, "this session does not hold %.*s: %s holds it%s",
+					     STRF(t->id), arena_cstr(r->a, mcp_refusal_holder(r)),
+					     arena_cstr(r->a, held_for(r))),
+				STR(ANOTHER));
 		return;
 	}
 	r->ans->code = MISCONFIGURED;
-	mcp_advice_say(r,
-		       arena_printf(r->a, "this session does not hold %.*s, which is %s",
-				    STRF(t->id), status_name(t->status)),
-		       next_step(r));
+	mcp_refusal_say(r,
+			arena_printf(r->a, "this session does not hold %.*s, which is %s",
+				     STRF(t->id), status_name(t->status)),
+			next_step(r));
 }
 
-static void mcp_advice_lost(const struct refused *r)
+static void mcp_refusal_lost(const struct refused *r)
 {
 	const struct task *t = r->ans->task;
 
@@ -249,19 +249,19 @@ static void mcp_advice_lost(const struct refused *r)
 	else if (!r->m->claimed && op_flags(r->rq->op) & OP_OWN)
 		not_claimed(r);
 	else if (live_lock(r->ans))
-		mcp_advice_say(r,
-			       arena_printf(r->a, "this session lost %.*s: %s holds it%s",
-					    STRF(t->id), arena_cstr(r->a, mcp_advice_holder(r)),
-					    arena_cstr(r->a, held_for(r))),
-			       STR("stop working on it; " ANOTHER));
+		mcp_refusal_say(r,
+				arena_printf(r->a, "this session lost %.*s: %s holds it%s",
+					     STRF(t->id), arena_cstr(r->a, mcp_refusal_holder(r)),
+					     arena_cstr(r->a, held_for(r))),
+				STR("stop working on it; " ANOTHER));
 	else if (status_ended(t->status) || t->status == REVIEW)
-		mcp_advice_say(
+		mcp_refusal_say(
 			r,
 			with_id(r, "this session lost the lock of ",
 				arena_printf(r->a, ", which is %s", status_name(t->status)).p),
 			next_step(r));
 	else
-		mcp_advice_say(
+		mcp_refusal_say(
 			r,
 			with_id(r, "this session lost the lock of ",
 				": its lease expired or a person ended it"),
@@ -275,7 +275,7 @@ static void mcp_advice_lost(const struct refused *r)
 static struct str other_status(const struct refused *r)
 {
 	const struct task *t = r->ans->task;
-	bool works = op_flags(r->rq->op) & OP_OWN || mcp_advice_takes(r->rq);
+	bool works = op_flags(r->rq->op) & OP_OWN || mcp_refusal_takes(r->rq);
 
 	if (!works)
 		return with_id(r, "show id=", " has its status, parent and depends");
@@ -284,7 +284,7 @@ static struct str other_status(const struct refused *r)
 	return next_step(r);
 }
 
-static void mcp_advice_misconfigured(const struct refused *r)
+static void mcp_refusal_misconfigured(const struct refused *r)
 {
 	struct str tool = tool_name(r->tool, r->a);
 	const struct trust *trust = &r->m->session.client.conn.trust;
@@ -314,7 +314,7 @@ static bool in_emergency(const struct answer *ans)
 	return str_starts(hint, STR("pawl emergency "));
 }
 
-static void mcp_advice_failed(const struct refused *r)
+static void mcp_refusal_failed(const struct refused *r)
 {
 	if (r->ans->applied == '?')
 		r->ans->hint = STR("repeat the same call: it is unknown whether it was applied");
@@ -326,19 +326,19 @@ static void mcp_advice_failed(const struct refused *r)
 		r->ans->hint = STR("call again; if it fails again, tell the user");
 }
 
-static void mcp_advice_advise(const struct refused *r)
+static void mcp_refusal_advise(const struct refused *r)
 {
 	struct run_task ignored;
 
 	switch (r->ans->code) {
 	case CONFLICT:
-		mcp_advice_conflict(r);
+		mcp_refusal_conflict(r);
 		return;
 	case LOST_LOCK:
-		mcp_advice_lost(r);
+		mcp_refusal_lost(r);
 		return;
 	case MISCONFIGURED:
-		mcp_advice_misconfigured(r);
+		mcp_refusal_misconfigured(r);
 		return;
 	case INCOMPLETE_SUBTASKS:
 		r->ans->hint = with_id(r, "list parent=", " shows them; finish them first");
@@ -352,13 +352,13 @@ static void mcp_advice_advise(const struct refused *r)
 		return;
 	case NO_TASKS:
 		if (r->ans->paused)
-			mcp_advice_paused(r);
+			mcp_refusal_paused(r);
 		else if (!under_run(r->m, &ignored))
 			r->ans->hint =
 				STR("next explain=true says why; next wait=30 waits for work");
 		return;
 	case API_ERROR:
-		mcp_advice_failed(r);
+		mcp_refusal_failed(r);
 		return;
 	default:
 		r->ans->hint = advice_plain(r->ans->hint, r->a);
@@ -372,10 +372,10 @@ void advice_give(struct mcp *m, const struct command *tool, const struct request
 
 	if (m->profile->tools == pm_tools)
 		return;
-	mcp_advice_advise(&r);
+	mcp_refusal_advise(&r);
 	r.ans->message = advice_plain(r.ans->message, a);
 	if (!reply_ok(reply))
-		r.ans->message = mcp_advice_shortened(r.ans->message, a);
+		r.ans->message = mcp_refusal_shortened(r.ans->message, a);
 	r.ans->warnings = plain_all(r.ans->warnings, a);
 	reply->warnings = plain_all(reply->warnings, a);
 }
