@@ -2,12 +2,15 @@
  * and process starts are the machine's own in every time namespace, so processes in different
  * containers agree on them. A process counts as dead only if that is certain. */
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -298,6 +301,63 @@ void os_end_with(pid_t parent)
 #endif
 	if (getppid() != parent)
 		_exit(1);
+}
+
+void os_adopt_orphans(bool yes)
+{
+#ifdef __APPLE__
+	(void)yes;
+#else
+	prctl(PR_SET_CHILD_SUBREAPER, yes ? 1 : 0);
+#endif
+}
+
+/* The parent in the text of /proc/PID/stat: "PID (NAME) STATE PARENT ...", where NAME may contain anything. */
+static pid_t os_parent_of(const char *pid)
+{
+	char path[64], text[1024];
+	const char *end;
+	ssize_t n;
+	int fd, parent;
+
+	snprintf(path, sizeof(path), "/proc/%.20s/stat", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	text[n > 0 ? n : 0] = '\0';
+	end = strrchr(text, ')');
+	return end && sscanf(end, ") %*c %d", &parent) == 1 ? parent : 0;
+}
+
+static void os_kill_children(void)
+{
+	DIR *all = opendir("/proc");
+	const struct dirent *e;
+
+	while (all && (e = readdir(all))) {
+		pid_t pid = (pid_t)strtol(e->d_name, NULL, 10);
+
+		if (pid > 1 && os_parent_of(e->d_name) == getpid())
+			kill(pid, SIGKILL);
+	}
+	if (all)
+		closedir(all);
+}
+
+/* A dead child's children are adopted, so the kill is repeated until there is none. */
+void os_end_children(void)
+{
+	const struct timespec tick = { 0, 1000000 };
+	pid_t r;
+
+	do {
+		os_kill_children();
+		r = waitpid(-1, NULL, WNOHANG);
+		if (!r)
+			nanosleep(&tick, NULL);
+	} while (r >= 0 || errno == EINTR);
 }
 
 /* --- host ------------------------------------------------------------------------------------- */

@@ -56,6 +56,10 @@ int64_t os_process_start(int64_t pid);
 /* Makes the kernel kill this process when `parent`, which forked it, ends. On systems that cannot,
  * it ends this process only if the parent has already ended. */
 void os_end_with(pid_t parent);
+/* With `yes`, a descendant whose parent has ended becomes a child of this process, on systems that can. */
+void os_adopt_orphans(bool yes);
+/* Kills every child of this process, and every descendant that thereby becomes one; waits for all. */
+void os_end_children(void);
 /* A pipe that no other program inherits. 0 or -errno. */
 int os_pipe(int ends[2]);
 /* Closes every descriptor from `fd` on, for a child that does not call exec. */
