@@ -659,7 +659,8 @@ static void histories(void)
 {
 	char file[] = "/tmp/pawl-golden-XXXXXX";
 	struct history_head head = {
-		STR("0.2.0"), STR("sqlite"), UINT64_C(0x8000000000000001), 3, 4, full_policy
+		STR("0.2.0"), STR("sqlite"), UINT64_C(0x8000000000000001), 3, 4,
+		full_policy,  STR("")
 	};
 	struct answer ans = full_answer(ANSWER_TASKS), bare = { 0 };
 	struct request full = full_request(), least = { .op = OP_OVERVIEW };

@@ -222,13 +222,17 @@ void history_check(const struct history_log *log, struct check_report *out, stru
 
 	*out = (struct check_report){ 0 };
 	check_prepare(&x);
-	check_clock(&x);
-	check_locks(&x);
-	check_guards(&x);
-	check_ends(&x);
-	check_twice(&x);
-	check_select(&x);
-	check_linear(&x);
+	if (log->head.driver.n) {
+		check_driver(&x);
+	} else {
+		check_clock(&x);
+		check_locks(&x);
+		check_guards(&x);
+		check_ends(&x);
+		check_twice(&x);
+		check_select(&x);
+		check_linear(&x);
+	}
 	tally_free(&x.tasks);
 	tally_free(&x.open_tokens);
 }

@@ -65,6 +65,7 @@ void check_done(struct checking *x, struct str task, const struct touch *touches
 		const struct touch **done);
 void check_select(struct checking *x); /* selected */
 void check_linear(struct checking *x);
+void check_driver(struct checking *x); /* all that can be decided of a driver's history */
 
 /* --- split ------------------------------------------------------------------------------------ */
 

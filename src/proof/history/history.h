@@ -21,6 +21,7 @@ struct history_head {
 	uint64_t seed;
 	int64_t agents, tasks;
 	struct policy policy;
+	struct str driver; /* the command of another queue's driver; empty: a store of pawl */
 };
 
 struct history;

@@ -15,6 +15,7 @@
 const struct member head_members[] = {
 	{ "pawl", MEMBER_STR, ALWAYS, offsetof(struct history_head, pawl) },
 	{ "store", MEMBER_STR, ALWAYS, offsetof(struct history_head, store) },
+	{ "driver", MEMBER_STR, SOME, offsetof(struct history_head, driver) },
 	{ "seed", MEMBER_SEED, ALWAYS, offsetof(struct history_head, seed) },
 	{ "agents", MEMBER_INT, ALWAYS, offsetof(struct history_head, agents) },
 	{ "tasks", MEMBER_INT, ALWAYS, offsetof(struct history_head, tasks) },
