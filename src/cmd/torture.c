@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "base/fs.h"
-#include "base/module.h"
 #include "base/os.h"
 #include "base/secret.h"
 #include "cmd/cmd.h"
@@ -16,11 +15,12 @@
 #include "queue/remote_queue.h"
 
 #define MOST 1000000
+#define ANSWER_MS 30000 /* how long a driver may take for an answer */
 
 struct torture_args {
 	struct args args;
-	int64_t agents, tasks, rounds, ms, calls, kills, stops, skews, lost, outage, seed;
-	struct str only, history, check, remove;
+	int64_t agents, tasks, rounds, ms, calls, kills, stops, skews, lost, outage, lease, seed;
+	struct str only, driver, history, check, remove;
 };
 
 static const struct param params[] = {
@@ -47,6 +47,10 @@ static const struct param params[] = {
 	      .help = "lose one answer in N (0 = none; default: 200 in the mix, else none)"),
 	LOCAL(torture, outage, "outage", P_DURATION, .value = "DURATION", .def = "3",
 	      .help = "give the store up if it fails for longer than DURATION"),
+	LOCAL(torture, driver, "driver", P_TEXT, .flags = P_FILLED, .value = "COMMAND",
+	      .help = "test any queue through COMMAND, which answers five verbs line by line"),
+	LOCAL(torture, lease, "lease", P_DURATION, .value = "DURATION", .def = "1",
+	      .help = "with --driver: the lease that agents ask for"),
 	LOCAL(torture, seed, "seed", P_INT, .value = "N", .def = "random",
 	      .help = "seed of all random choices"),
 	LOCAL(torture, history, "history", P_TEXT, .flags = P_FILLED, .value = "FILE",
@@ -72,10 +76,13 @@ const struct command cmd_torture = {
 		"records every call and answer and checks the record against the contract. torture removes the queue at "
 		"the end and does not touch your tasks. The exit code is 40 if the store broke its promise; torture then "
 		"keeps the history and prints its path. The same seed makes the same choices, but the processes run in a "
-		"different order each time.",
+		"different order each time.\n\n"
+		"With --driver, torture tests another program's queue instead of a store. It starts COMMAND once for each "
+		"agent, without a shell, sends it lines and reads its answers (doc/proof/drivers.md).",
 	.example =
 		"pawl torture --seconds 60 --agents 16\n"
 		"pawl torture --store sqlite:/srv/queues/team.db --only claims --agents 64 --rounds 1000\n"
+		"pawl torture --driver ./my-driver --kills 20\n"
 		"pawl torture --check history.jsonl",
 	.see = "doctor",
 	.params = params,
@@ -106,6 +113,7 @@ static void torture_cmd_settle(const struct torture_args *t, const char *name, i
  * and its own answers. */
 static void settle_all(struct torture_args *t, bool served)
 {
+	bool apart = served || t->driver.n;
 	bool mix = !t->only.n || str_is(t->only, "mix");
 	int64_t seconds;
 
@@ -117,9 +125,13 @@ static void settle_all(struct torture_args *t, bool served)
 	seconds = mix ? (t->ms + 999) / 1000 : 0;
 	torture_cmd_settle(t, "kills", &t->kills, 2 * seconds);
 	torture_cmd_settle(t, "stops", &t->stops, seconds);
-	torture_cmd_settle(t, "skews", &t->skews, served ? 0 : seconds);
-	torture_cmd_settle(t, "lost", &t->lost, mix && !served ? 200 : 0);
+	torture_cmd_settle(t, "skews", &t->skews, apart ? 0 : seconds);
+	torture_cmd_settle(t, "lost", &t->lost,
+			   t->driver.n      ? (mix ? 50 : 0)
+			   : mix && !served ? 200
+					    : 0);
 	torture_cmd_settle(t, "outage", &t->outage, 3000);
+	torture_cmd_settle(t, "lease", &t->lease, 1000);
 }
 
 static struct torture_plan plan_of(const struct session *s, const struct torture_args *t)
@@ -142,9 +154,12 @@ static struct torture_plan plan_of(const struct session *s, const struct torture
 		.skews = t->skews,
 		.lost = t->lost,
 		.outage_ms = t->outage,
+		.driver = t->driver,
+		.lease_ms = t->lease,
 		.seed = (uint64_t)t->seed,
-		.timeout_ms = client_timeout(&s->client, 0),
-		.relaxed = str_is(settings_text(&s->client.conn.settings, "durability"), "normal"),
+		.timeout_ms = t->driver.n ? ANSWER_MS : client_timeout(&s->client, 0),
+		.relaxed = !t->driver.n &&
+			   str_is(settings_text(&s->client.conn.settings, "durability"), "normal"),
 		.history = t->history.n ? t->history.p : NULL,
 		.access = &s->client.conn.config,
 	};
@@ -157,9 +172,29 @@ static bool in_one_process(struct str uri)
 	return str_starts(uri, STR("mem:"));
 }
 
-/* Checks the arguments; SUCCESS: they are valid. */
-static enum result torture_cmd_refuse(struct session *s, const struct torture_args *t,
-				      struct reply *out)
+static enum result refuse_driver(struct session *s, const struct torture_args *t, struct reply *out)
+{
+	if (!t->driver.n && torture_cmd_given(t, "lease"))
+		return run_fail(USAGE, STR("--lease can be used only with --driver"),
+				STR("a run on a store chooses its leases itself"), out);
+	if (!t->driver.n)
+		return SUCCESS;
+	if (s->client.said.store.n || t->remove.n)
+		return run_fail(
+			USAGE,
+			STR("--driver cannot be used with --store or --remove: it tests another queue"),
+			STR("name the queue in the driver's command"), out);
+	if (t->skews)
+		return run_fail(
+			USAGE, STR("--skews cannot be used with --driver, which has its own clock"),
+			STR(""), out);
+	if (t->lease < 1 || t->lease > 3600000)
+		return run_fail(USAGE, STR("--lease must be more than 0 and at most 1h"), STR(""),
+				out);
+	return SUCCESS;
+}
+
+static enum result refuse_store(struct session *s, const struct torture_args *t, struct reply *out)
 {
 	if (!s->client.conn.config.uri.n)
 		return run_fail(MISCONFIGURED,
@@ -175,6 +210,19 @@ static enum result torture_cmd_refuse(struct session *s, const struct torture_ar
 			USAGE,
 			STR("--skews and --lost cannot be used through a server, which has its own clock and answers"),
 			STR("use them with the server's own store, on its machine"), out);
+	return SUCCESS;
+}
+
+/* Checks the arguments; SUCCESS: they are valid. */
+static enum result torture_cmd_refuse(struct session *s, const struct torture_args *t,
+				      struct reply *out)
+{
+	enum result code = refuse_driver(s, t, out);
+
+	if (code == SUCCESS && !t->driver.n)
+		code = refuse_store(s, t, out);
+	if (code != SUCCESS)
+		return code;
 	if (str_is(t->only, "claims") && (t->kills || t->stops))
 		return run_fail(
 			USAGE,
@@ -256,6 +304,8 @@ static void add_figures(json_t *o, const struct torture_figures *f)
 	json_object_set_new(o, "refused", torture_cmd_refusals(f));
 	json_object_set_new(o, "calls_per_second",
 			    json_integer((json_int_t)((double)f->calls / seconds)));
+	json_object_set_new(o, "claims_per_second",
+			    json_integer((json_int_t)((double)f->claims / seconds)));
 	json_object_set_new(o, "longest_wait", json_real((double)f->longest_us / 1000000));
 }
 
@@ -289,8 +339,13 @@ static struct str command_line(const struct torture_plan *p, struct arena *a)
 	struct buf b = BUF_MAX(8192);
 	struct str out;
 
-	buf_addf(&b, "pawl torture --store %s --only %s --agents %" PRId64,
-		 arena_cstr(a, store_word(a, uri_shown(a, p->uri))), modes[p->mode], p->agents);
+	if (p->driver.n)
+		buf_addf(&b, "pawl torture --driver %s --lease %" PRId64 "ms",
+			 arena_cstr(a, store_word(a, p->driver)), p->lease_ms);
+	else
+		buf_addf(&b, "pawl torture --store %s",
+			 arena_cstr(a, store_word(a, uri_shown(a, p->uri))));
+	buf_addf(&b, " --only %s --agents %" PRId64, modes[p->mode], p->agents);
 	if (p->mode == TORTURE_CLAIMS)
 		buf_addf(&b, " --rounds %" PRId64, p->rounds);
 	else
@@ -308,15 +363,15 @@ static struct str command_line(const struct torture_plan *p, struct arena *a)
 	return out;
 }
 
-static enum result torture_cmd_broken(struct session *s, const struct torture_verdict *v,
-				      struct strs faults, struct str hint, struct reply *out)
+static enum result torture_cmd_broken(struct session *s, bool driver,
+				      const struct torture_verdict *v, struct strs faults,
+				      struct str hint, struct reply *out)
 {
 	int64_t n = v->violations + (int64_t)faults.n;
 
 	return run_fail(MISCONFIGURED,
-			arena_printf(s->arena,
-				     "the store broke its promise: %" PRId64 " violation%s", n,
-				     n == 1 ? "" : "s"),
+			arena_printf(s->arena, "the %s broke its promise: %" PRId64 " violation%s",
+				     driver ? "driver's queue" : "store", n, n == 1 ? "" : "s"),
 			hint, out);
 }
 
@@ -361,7 +416,7 @@ static enum result check_file(struct session *s, const struct proof_ops *proof, 
 	if (code != SUCCESS)
 		return run_answer(&ans, out);
 	if (v.violations)
-		code = torture_cmd_broken(s, &v, (struct strs){ 0 }, STR(""), out);
+		code = torture_cmd_broken(s, false, &v, (struct strs){ 0 }, STR(""), out);
 	o = json_object();
 	json_object_set_new(o, "history", json_str(file));
 	json_object_set_new(o, "seed", json_integer((json_int_t)v.seed));
@@ -380,8 +435,12 @@ static json_t *report_json(const struct proof_ops *proof, const struct torture_p
 	add_plan(o, p);
 	add_figures(o, &r->figures);
 	add_verdict(o, proof, &r->verdict, r->faults);
-	json_object_set_new(o, "queue", json_str(r->queue));
-	json_object_set_new(o, "removed", json_boolean(r->removed));
+	if (p->driver.n) {
+		json_object_set_new(o, "driver", json_str(p->driver));
+	} else {
+		json_object_set_new(o, "queue", json_str(r->queue));
+		json_object_set_new(o, "removed", json_boolean(r->removed));
+	}
 	if (r->interrupted)
 		json_object_set_new(o, "interrupted", json_true());
 	if (r->history.n)
@@ -403,7 +462,7 @@ static enum result torture_cmd_torture(struct session *s, const struct proof_ops
 		run_answer(&ans, out);
 	else if (r.verdict.violations || r.faults.n)
 		code = torture_cmd_broken(
-			s, &r.verdict, r.faults,
+			s, p->driver.n, &r.verdict, r.faults,
 			arena_printf(s->arena, "to make the same choices again: %s",
 				     arena_cstr(s->arena, command_line(p, s->arena))),
 			out);
@@ -411,7 +470,7 @@ static enum result torture_cmd_torture(struct session *s, const struct proof_ops
 		json_object_set_new(reply_more(out), "torture", report_json(proof, p, &r));
 		warn_of_undecided(s, &r.verdict, out);
 	}
-	if (!r.removed && r.stayed.n)
+	if (!p->driver.n && !r.removed && r.stayed.n)
 		proof_warn(s, p, r.queue, r.stayed, out);
 	return code;
 }
@@ -429,8 +488,8 @@ static enum result torture_cmd_run(struct session *s, struct args *a, struct rep
 		return run_answer(&ans, out);
 	if (t->check.n)
 		return check_file(s, proof, t->check, out);
-	if (client_init(&s->client, &said, &ans, s->arena) != SUCCESS ||
-	    trust_check(&s->client.conn.trust, &ans, s->arena) != SUCCESS)
+	if (!t->driver.n && (client_init(&s->client, &said, &ans, s->arena) != SUCCESS ||
+			     trust_check(&s->client.conn.trust, &ans, s->arena) != SUCCESS))
 		return run_answer(&ans, out);
 	settle_all(t, remote_is(s->client.conn.config.uri));
 	code = torture_cmd_refuse(s, t, out);
@@ -502,6 +561,7 @@ static void torture_cmd_show(const struct reply *r, struct view *v)
 		{ "rounds", "rounds" },
 		{ "calls", "calls" },
 		{ "calls_per_second", "calls per second" },
+		{ "claims_per_second", "locks per second" },
 		{ "accepted", "accepted" },
 		{ "claims", "locks granted" },
 		{ "done", "completions" },
@@ -536,40 +596,4 @@ static void torture_cmd_show(const struct reply *r, struct view *v)
 				  "interrupted: only the calls up to then are checked\n");
 	}
 	show_faults(v, o);
-}
-
-/* --- proof ------------------------------------------------------------------------------------ */
-
-/*
- * Loads pawl-proof.so, which has the tests of a store. A missing module is a refusal with a hint.
- */
-
-const struct proof_ops *proof_load(struct answer *ans, struct arena *a)
-{
-	const struct module *m;
-	char why[300];
-	int r = module_load("proof", STR(""), &m, why, sizeof(why));
-
-	if (!r && m->proof)
-		return m->proof;
-	answer_fail(
-		ans, MISCONFIGURED,
-		arena_printf(a, "this command needs the module pawl-proof.so: %s%s",
-			     r < 0 ? why : "it is not installed in ", r < 0 ? "" : module_dir()),
-		STR("to install it: make install; PAWL_MODULE_DIR names another folder of modules"));
-	return NULL;
-}
-
-void proof_warn(struct session *s, const struct torture_plan *p, struct str queue, struct str why,
-		struct reply *out)
-{
-	struct str store = store_word(s->arena, uri_shown(s->arena, p->uri));
-
-	reply_warn(
-		out,
-		arena_printf(
-			s->arena,
-			"cannot remove the scratch queue %.*s (%.*s); to remove it: pawl torture --store %.*s --remove %.*s",
-			STRF(queue), STRF(why), STRF(store), STRF(queue)),
-		s->arena);
 }

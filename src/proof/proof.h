@@ -62,6 +62,8 @@ struct torture_plan {
 	int64_t kills, stops, skews; /* totals */
 	int64_t lost;                /* one answer in `lost` is lost; 0: none */
 	int64_t outage_ms;           /* the run gives up if the store fails for longer */
+	struct str driver;           /* the command of another queue's driver; empty: test `uri` */
+	int64_t lease_ms;            /* with a driver: the lease that agents ask for */
 	uint64_t seed;
 	int64_t timeout_ms;
 	bool relaxed;

@@ -11,6 +11,7 @@
 #include "base/fs.h"
 #include "base/os.h"
 #include "proof/check/checker.h"
+#include "proof/drive/drive.h"
 #include "proof/history/history.h"
 #include "proof/torture/torture.h"
 #include "proof/torture/torture_private.h"
@@ -222,6 +223,8 @@ enum result torture_run(const struct torture_plan *plan, struct torture_report *
 	enum result code;
 	int r;
 
+	if (plan->driver.n)
+		return drive_run(plan, out, ans, a);
 	*out = (struct torture_report){ 0 };
 	d.clock_token = token_make(a);
 	out->queue = d.queue = arena_printf(a, QUEUE_SCRATCH "%.*s", 12, token_make(a).p);
