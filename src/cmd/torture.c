@@ -15,7 +15,6 @@
 #include "queue/remote_queue.h"
 
 #define MOST 1000000
-#define ANSWER_MS 30000 /* how long a driver may take for an answer */
 
 struct torture_args {
 	struct args args;
@@ -46,7 +45,7 @@ static const struct param params[] = {
 	LOCAL(torture, lost, "lost", P_INT, .value = "N", .max = MOST,
 	      .help = "lose one answer in N (0 = none; default: 200 in the mix, else none)"),
 	LOCAL(torture, outage, "outage", P_DURATION, .value = "DURATION", .def = "3",
-	      .help = "give the store up if it fails for longer than DURATION"),
+	      .help = "give the store up if it fails for longer than DURATION, or a driver that does not answer (default: 30)"),
 	LOCAL(torture, driver, "driver", P_TEXT, .flags = P_FILLED, .value = "COMMAND",
 	      .help = "test any queue through COMMAND, which answers five verbs line by line"),
 	LOCAL(torture, lease, "lease", P_DURATION, .value = "DURATION", .def = "1",
@@ -130,7 +129,7 @@ static void settle_all(struct torture_args *t, bool served)
 			   t->driver.n      ? (mix ? 50 : 0)
 			   : mix && !served ? 200
 					    : 0);
-	torture_cmd_settle(t, "outage", &t->outage, 3000);
+	torture_cmd_settle(t, "outage", &t->outage, t->driver.n ? 30000 : 3000);
 	torture_cmd_settle(t, "lease", &t->lease, 1000);
 }
 
@@ -157,7 +156,7 @@ static struct torture_plan plan_of(const struct session *s, const struct torture
 		.driver = t->driver,
 		.lease_ms = t->lease,
 		.seed = (uint64_t)t->seed,
-		.timeout_ms = t->driver.n ? ANSWER_MS : client_timeout(&s->client, 0),
+		.timeout_ms = t->driver.n ? t->outage : client_timeout(&s->client, 0),
 		.relaxed = !t->driver.n &&
 			   str_is(settings_text(&s->client.conn.settings, "durability"), "normal"),
 		.history = t->history.n ? t->history.p : NULL,

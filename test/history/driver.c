@@ -69,6 +69,30 @@ static void test_holders(void **state)
 	assert_int_equal(found(&t), KIND(HOLDERS));
 }
 
+/* Whether the first completion took effect before the second grant or after it, the grant was wrong. */
+static void test_done_is_no_excuse(void **state)
+{
+	struct text t = start();
+
+	(void)state;
+	send(&t, 10, "a1", TAKE(A));
+	send(&t, 11, "a2", TAKE(B));
+	get(&t, 12, 2, 12, UNLIMITED);
+	send(&t, 13, "a1", DONE_BY(A));
+	get(&t, 14, 3, 14, UNLIMITED);
+	get(&t, 15, 4, 15, OK("Done"));
+	end(&t, SHOW_END("Done"));
+	assert_int_equal(found(&t), KIND(HOLDERS));
+
+	t = start(); /* the first holder was told that it had lost the lock */
+	call(&t, 10, "a1", TAKE(A), LEASED("0"));
+	call(&t, 20, "a1", BEAT(A), REFUSED);
+	call(&t, 30, "a2", TAKE(B), GIVEN("0", "133", "100"));
+	call(&t, 40, "a2", DONE_BY(B), OK("Done"));
+	end(&t, SHOW_END("Done"));
+	CLEAN(t);
+}
+
 static void test_no_lease(void **state)
 {
 	struct text t = start();
@@ -218,9 +242,13 @@ static void test_fence(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_holders), cmocka_unit_test(test_no_lease),
-		cmocka_unit_test(test_late),    cmocka_unit_test(test_done),
-		cmocka_unit_test(test_end),     cmocka_unit_test(test_fence),
+		cmocka_unit_test(test_holders),
+		cmocka_unit_test(test_no_lease),
+		cmocka_unit_test(test_done_is_no_excuse),
+		cmocka_unit_test(test_late),
+		cmocka_unit_test(test_done),
+		cmocka_unit_test(test_end),
+		cmocka_unit_test(test_fence),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

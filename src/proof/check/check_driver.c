@@ -17,7 +17,7 @@ struct holding {
 	int64_t sent, answered; /* the first call with this token, and its first answer */
 	int64_t least;          /* the lease lasts at least until then; HISTORY_NEVER: no limit */
 	int64_t most;           /* and at most until then; 0: unknown or no limit */
-	int64_t ended;          /* the first call that may have ended it was sent then */
+	int64_t ended;          /* the first call that showed that it was over was sent then */
 	int64_t done;           /* the first `done` was sent then */
 	size_t n_renewed;
 	bool accused; /* a finding says that it should not have been granted */
@@ -82,7 +82,8 @@ static int64_t earlier_of(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-/* Notes which calls may have ended or renewed each hold. A refusal ends it: the queue says that the lock is lost. */
+/* Notes which calls renewed each hold, and which show that it was over: a refusal says that the lock is lost. A completion
+ * does not make room for another holder, because no task comes back from there. */
 static void holding_follow(struct holdings *l)
 {
 	for (size_t i = 0; i < l->n; i++) {
@@ -99,7 +100,7 @@ static void holding_follow(struct holdings *l)
 			h->n_renewed++;
 		else if (renews && call_unanswered(c))
 			h->most = 0;
-		else
+		else if (c->ans && !call_accepted(c) && !call_unanswered(c) && !c->ans->repeated)
 			h->ended = earlier_of(h->ended, c->sent);
 		if (renews && call_accepted(c) && t->lock && h->most)
 			h->most = t->lock->expires_at ? (h->most > t->lock->expires_at * MS

@@ -61,7 +61,9 @@ static struct request drive_request(const struct drive *d, const struct worker *
 	enum drive_verb v = w->call.verb;
 
 	GIVE(&rq, agent, str_c(w->name));
-	if (v != DRIVE_NEXT)
+	if (v == DRIVE_CREATE) /* the answer has the id */
+		GIVE(&rq, title, str_c(w->call.id));
+	else if (v != DRIVE_NEXT)
 		GIVE(&rq, id, str_c(w->call.id));
 	if (v == DRIVE_NEXT)
 		GIVE(&rq, new_token, str_c(w->call.token));
