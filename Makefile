@@ -35,6 +35,11 @@ bench: ## compare the speed of pawl with its alternatives
 	@$(MAKE) --no-print-directory all
 	@bench/run
 
+compare: ## test other queues as pawl tests its own: who gives a task to two agents, accepts late results, loses tasks
+	@tools/setup compare
+	@$(MAKE) --no-print-directory all
+	@tools/compare
+
 install: ## install under PREFIX (/usr/local); DESTDIR is respected
 	@tools/setup build
 	@if [ -f build/build.ninja ]; then meson configure build --prefix="$(abspath $(PREFIX))"; \
@@ -63,4 +68,4 @@ clean: ## remove all build folders
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' Makefile | expand -t 12
 
-.PHONY: all demo check test soak coverage bench install docs format lint clean help
+.PHONY: all demo check test soak coverage bench compare install docs format lint clean help
