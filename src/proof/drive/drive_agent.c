@@ -63,8 +63,8 @@ static bool agent_rest(struct drive *d, struct worker *w)
 	int64_t ms = drive_roll(d, 30);
 
 	w->resting = true;
-	if (w->hold.until && drive_roll(d, 8) == 0)
-		ms = w->hold.until - d->now + 50 + drive_roll(d, 200);
+	if (drive_roll(d, 8) == 0)
+		ms = (w->hold.until ? w->hold.until - d->now : 0) + 50 + drive_roll(d, 200);
 	return agent_pause(d, w, ms > 0 ? ms : 0);
 }
 

@@ -57,6 +57,9 @@ static bool drive_kill_one(struct drive *d)
 	w->busy = w->dropped = false;
 	if (drive_roll(d, 3) == 0)
 		agent_forget(w);
+	else if (w->hold.live && drive_roll(d, 2)) /* it is started again too late */
+		w->wakes_at = d->now + (drive_roll(d, 2) ? d->plan->lease_ms : 0) +
+			      drive_roll(d, 200);
 	return drive_spawn(d, w);
 }
 
