@@ -73,6 +73,11 @@ function text(title, value, md) {
 	return value && h("section", null, h("h3", null, title), md ? markdown(value) : h("p", { dir: "auto" }, value));
 }
 
+// Does the reason explain the present status? Otherwise it tells how an earlier attempt ended.
+function stopped(t) {
+	return ["Blocked", "Needs Help", "Failed", "Canceled"].includes(t.status);
+}
+
 function fields(t) {
 	const rows = [
 		["Class", t.class],
@@ -164,7 +169,12 @@ function parts(t) {
 			[t.blocker_reason, t.unblock_action, t.status],
 			() =>
 				t.blocker_reason &&
-				h("section", { class: "box" }, text("Reason", t.blocker_reason), text("What must be done", t.unblock_action)),
+				h(
+					"section",
+					{ class: "box" },
+					text(stopped(t) ? "Reason" : "Last reason", t.blocker_reason),
+					t.status === "Blocked" && text("What must be done", t.unblock_action),
+				),
 		),
 		part("text", [t.description, t.acceptance, t.summary], () =>
 			h(

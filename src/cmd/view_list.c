@@ -139,6 +139,10 @@ void show_event(const struct event *e, struct view *v)
 		view_text(v, PLAIN, "  ");
 		view_data(v, PLAIN, e->text);
 	}
+	if (e->unblock_action.n) {
+		view_text(v, DIM, "  to unblock: ");
+		view_data(v, PLAIN, e->unblock_action);
+	}
 	view_text(v, PLAIN, "\n");
 }
 

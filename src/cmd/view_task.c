@@ -242,7 +242,7 @@ void show_details(const struct reply *r, struct view *v)
 	put_extra(v, t->extra);
 	view_task_block(v, "came back", r->ans.came_back ? r->ans.came_back->reason : STR(""));
 	view_task_block(v, view_task_stands(t) ? "reason" : "last reason", t->blocker_reason);
-	if (view_task_stands(t))
+	if (t->status == BLOCKED)
 		view_task_block(v, "to unblock", t->unblock_action);
 	view_task_block(v, "description", t->description);
 	view_task_block(v, "acceptance", t->acceptance);

@@ -121,6 +121,8 @@ static void set_fields(const struct rule *r, struct task *t, const struct call *
 		t->next_check = rq->next_check;
 		t->lock.manual = 0;
 	}
+	if (r->flags & SOLVED)
+		t->next_check = 0; /* the reason and the action stay: people typed them */
 	if (r->flags & SUMMED && rq->summary.n)
 		t->summary = rq->summary;
 	if (r->flags & FRESH)
@@ -137,14 +139,6 @@ static void handed_back(struct call *c, struct task *t)
 {
 	t->version++;
 	c->changed = true;
-}
-
-/* Clears the blocker of an earlier attempt, because it no longer applies (SOLVED in
- * core/op.def). */
-static void forget_reason(struct task *t)
-{
-	t->blocker_reason = t->unblock_action = STR("");
-	t->next_check = 0;
 }
 
 void call_edited(struct call *c, struct task *t)
@@ -166,8 +160,6 @@ static void rules_move(enum op op, struct task *t, struct call *c)
 	if (override_is(t, c))
 		override_note(t, c, (struct strs){ &(struct str){ "status", 6 }, 1 });
 	set_fields(r, t, c);
-	if (r->flags & SOLVED)
-		forget_reason(t);
 	if (own)
 		t->last = (struct last){ .op = op, .token = c->proof };
 	t->status = r->to;
@@ -176,6 +168,8 @@ static void rules_move(enum op op, struct task *t, struct call *c)
 	else
 		call_edited(c, t);
 	call_event(c, t, r->event, from, rules_words(op, t, c));
+	if (r->to == BLOCKED)
+		c->events[c->n_events - 1].unblock_action = c->rq->unblock_action;
 	if (comment.n)
 		call_event(c, t, "comment", 0, comment);
 }

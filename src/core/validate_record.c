@@ -266,7 +266,8 @@ const char *event_fault(const struct event *e)
 		return "it is about something that is not the id of a task";
 	if (!small_text(e->name, NAME_MAX_BYTES) || !small_text(e->agent, NAME_MAX_BYTES) ||
 	    !small_text(e->run, NAME_MAX_BYTES) || !small_text(e->text, EVENT_TEXT_MAX) ||
-	    !small_text(e->changes, EVENT_TEXT_MAX))
+	    !small_text(e->changes, EVENT_TEXT_MAX) ||
+	    !small_text(e->unblock_action, EVENT_TEXT_MAX))
 		return "a text in it is too long or not valid UTF-8";
 	if (e->from < 0 || e->from >= STATUS_END || e->to < 0 || e->to >= STATUS_END ||
 	    e->fence < 0 || e->fence > EXACT_MAX || e->at < 0 || e->at > WHEN_MAX)

@@ -186,6 +186,7 @@ json_t *event_json(const struct event *e, struct arena *a)
 	if (e->to)
 		json_object_set_new(o, "to", json_string(status_name(e->to)));
 	json_set_text(o, "text", e->text);
+	json_set_text(o, "unblock_action", e->unblock_action);
 	if (changes)
 		json_object_set_new(o, "changes", changes);
 	return o;

@@ -177,6 +177,7 @@ static struct event came_back_copy(const struct event *ev, struct arena *a)
 static void came_back_follow(struct return_path *w, const struct event *ev)
 {
 	static const char *const stops[] = { "failed", "blocked", "escalated", "needs_help", NULL };
+	static const char *const ends[] = { "review", "done", "approved", "canceled", NULL };
 	struct arena *a = w->arena;
 	bool known = str_is(w->handed.name, "abandoned") || str_is(w->handed.name, "lock_broken");
 
@@ -186,6 +187,8 @@ static void came_back_follow(struct return_path *w, const struct event *ev)
 		w->handed = w->stop = (struct event){ 0 };
 	} else if (came_back_among(ev->name, stops)) {
 		w->stop = came_back_copy(ev, a);
+	} else if (came_back_among(ev->name, ends)) {
+		w->stop = (struct event){ 0 }; /* the agent or a person got past it */
 	} else if (hands_back(ev) && !(known && str_is(ev->name, "cleaned_up"))) {
 		w->handed = came_back_copy(ev, a);
 	} else if (str_is(ev->name, "comment") && str_is(w->handed.name, "rework") &&

@@ -290,7 +290,7 @@ ageless() {
 	is '.attempts[0].text == "three tests fail"'
 }
 
-@test "show: an old reason does not follow a task past its rework" {
+@test "show: the reason and action of a block stay until the next one" {
 	new x
 	pawl claim t1
 	pawl block t1 --reason "no network" --unblock-action "plug it in"
@@ -304,15 +304,26 @@ ageless() {
 	pawl review t1 --summary s
 	pawl rework t1 --reason "again"
 	call 0 show t1
-	not says "last reason"
+	says "last reason" "no network"
 	not says "plug it in"
 	ask 0 show t1
-	is '.task | has("blocker_reason") or has("unblock_action") | not'
+	is '.task | .blocker_reason == "no network" and .unblock_action == "plug it in"'
+	is '.came_back.why | contains("again") and (contains("network") | not)'
 	claim_again t1
 	call 0 done t1
 	pawl reopen t1 --reason "not yet"
 	ask 0 show t1
-	is '.task | has("blocker_reason") | not'
+	is '.task | .blocker_reason == "no network" and .unblock_action == "plug it in"'
+	is '.came_back.why | contains("not yet") and (contains("network") | not)'
+	ask 0 log t1
+	is '.events | map(select(.event == "blocked")) |
+		length == 1 and .[0].text == "no network" and .[0].unblock_action == "plug it in"'
+	call 0 log t1
+	says "to unblock: plug it in"
+	pawl claim t1
+	pawl block t1 --reason "no disk" --unblock-action "buy one"
+	ask 0 show t1
+	is '.task | .blocker_reason == "no disk" and .unblock_action == "buy one"'
 }
 
 # claim_again ID: by the agent that had it

@@ -133,7 +133,8 @@ static struct event full_event(void)
 			       .to = REVIEW,
 			       .cursor = STR("c9"),
 			       .at = NOW + 1,
-			       .changes = STR("{\"title\":{\"from\":\"a\",\"to\":\"b\"}}") };
+			       .changes = STR("{\"title\":{\"from\":\"a\",\"to\":\"b\"}}"),
+			       .unblock_action = STR("ask") };
 }
 
 static struct request full_request(void)

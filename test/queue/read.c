@@ -199,6 +199,67 @@ static void test_past(void **state)
 	assert_true(ans->n_events == 0 && str_is(ans->came_back->by, "ann"));
 }
 
+/* The texts of a block stay on the task until the next block, and its event has both; only the reason is not given as
+ * why the task came back after somebody got past it. */
+static void test_block_texts_stay(void **state)
+{
+	static const char *const ways[] = {
+		"review id=a token=U summary=s", "approve id=a",
+		"reopen id=a reason=again",      "claim id=a new_token=T",
+		"review id=a token=T summary=s", "rework id=a reason=more",
+		"claim id=a new_token=T"
+	};
+	struct suite *s = *state;
+	struct answer *ans;
+	size_t at = 0;
+
+	ok(s, "create id=a");
+	ok(s, "claim id=a new_token=T");
+	ok(s, "block id=a token=T reason=nokey unblock_action=ask next_check=4000000000000");
+	ok(s, "unblock id=a");
+	ans = ok(s, "claim id=a new_token=U");
+	assert_true(str_has_nocase(ans->came_back->reason, STR("nokey")));
+	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
+		ans = ok(s, "%s", ways[i]);
+		assert_true(str_is(ans->task->blocker_reason, "nokey"));
+		assert_true(str_is(ans->task->unblock_action, "ask"));
+		assert_true(!ans->task->next_check);
+		assert_true(!ans->came_back ||
+			    !str_has_nocase(ans->came_back->reason, STR("nokey")));
+	}
+	ans = ok(s, "done id=a token=T");
+	assert_true(str_is(ans->task->blocker_reason, "nokey"));
+	ans = ok(s, "log id=a");
+	while (at < ans->n_events && !str_is(ans->events[at].name, "blocked"))
+		at++;
+	assert_true(at < ans->n_events && str_is(ans->events[at].text, "nokey") &&
+		    str_is(ans->events[at].unblock_action, "ask"));
+	ok(s, "reopen id=a reason=again");
+	ok(s, "lock_acquire id=a new_token=L");
+	ans = ok(s, "block id=a token=L reason=nodisk unblock_action=buy");
+	assert_true(str_is(ans->task->blocker_reason, "nodisk") &&
+		    str_is(ans->task->unblock_action, "buy"));
+}
+
+/* Nobody claimed the task between the block and its completion under a manual lock. */
+static void test_old_block_is_no_return(void **state)
+{
+	struct suite *s = *state;
+	struct answer *ans;
+
+	ok(s, "create id=a");
+	ok(s, "claim id=a new_token=T");
+	ok(s, "block id=a token=T reason=nokey unblock_action=ask");
+	ok(s, "unblock id=a");
+	ok(s, "update id=a status=ready");
+	ok(s, "lock_acquire id=a new_token=L");
+	ok(s, "done id=a token=L");
+	ok(s, "reopen id=a reason=broken");
+	ans = ok(s, "claim id=a new_token=U");
+	assert_true(str_has_nocase(ans->came_back->reason, STR("broken")));
+	assert_false(str_has_nocase(ans->came_back->reason, STR("nokey")));
+}
+
 #define BRIEF "view=65536"
 
 static void linked(const struct answer *ans, size_t i, enum link_kind kind, const char *id,
@@ -464,6 +525,8 @@ int read_tests(void)
 		QUEUE_TEST(test_log),
 		QUEUE_TEST(test_show),
 		QUEUE_TEST(test_past),
+		QUEUE_TEST(test_block_texts_stay),
+		QUEUE_TEST(test_old_block_is_no_return),
 		QUEUE_TEST(test_brief),
 		QUEUE_TEST(test_brief_of_long_log),
 		QUEUE_TEST(test_brief_of_one_commit),

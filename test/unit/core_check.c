@@ -288,7 +288,7 @@ static void events(void **state)
 				 .from = READY,
 				 .to = CANCELED,
 				 .at = 1 };
-	struct event wrong[17];
+	struct event wrong[18];
 	size_t n = 0;
 
 	(void)state;
@@ -304,6 +304,7 @@ static void events(void **state)
 	wrong[n++].text = STR("\xff");
 	wrong[n++].text = filled(2 * TEXT_MAX, 'x');
 	wrong[n++].changes = STR("\xff");
+	wrong[n++].unblock_action = STR("\xff");
 	wrong[n++].fence = -1;
 	wrong[n++].fence = EXACT_MAX + 1;
 	wrong[n++].from = -1;

@@ -391,10 +391,8 @@ static bool want_allowed(struct want *w, const struct row *r)
 static void want_words(struct want *w, enum op op, struct str reason)
 {
 	if (op == OP_REVIEW || op == OP_DONE || op == OP_APPROVE || op == OP_REWORK ||
-	    op == OP_REOPEN) {
-		w->t.blocker_reason = w->t.unblock_action = STR("");
+	    op == OP_REOPEN)
 		w->t.next_check = 0;
-	}
 	if (op == OP_BLOCK || op == OP_ESCALATE || op == OP_FAIL || op == OP_CANCEL)
 		w->t.blocker_reason = reason;
 	if (op == OP_BLOCK) {
@@ -818,6 +816,8 @@ static int line_diff(const struct line *l, const struct event *e, const struct w
 	n += differ(where, "line's from", l->from, e->from);
 	n += differ(where, "line's to", l->to, e->to);
 	n += differ(where, "line's text", 1, l->any ? e->text.n > 0 : str_eq(e->text, l->text));
+	n += differ(where, "line's action", 1,
+		    str_eq(e->unblock_action, str_is(e->name, "blocked") ? STR("ask") : STR("")));
 	n += differ(where, "line's task", 1, str_is(e->task, "t7"));
 	/* the abandonment has the old holder's name, run and fence, and is logged before the new lock */
 	n += differ(where, "line's agent", 1,

@@ -306,8 +306,8 @@ static void test_packed(void **state)
 	struct str words[] = { STR("w1"), STR("w2") };
 	struct task t = { .id = STR("t1"), .title = STR("x"), .status = READY, .fence = 7 };
 	struct grant g = { STR("token"), 11, 12, 13 }, h = { STR("other"), 14, 15, 16 };
-	struct event e = { STR("claimed"), STR("t1"),   STR("al"), STR("r"),  STR("text"), 3,
-			   READY,          IN_PROGRESS, STR("{}"), STR("c9"), 17 };
+	struct event e = { STR("claimed"), STR("t1"),   STR("al"), STR("r"), STR("text"), 3,
+			   READY,          IN_PROGRESS, STR("{}"), STR(""),  STR("c9"),   17 };
 	struct candidate c = { STR("t2"), STR("title"), STR("why"), 1, 4 };
 	struct answer ans = {
 		.code = CONFLICT,

@@ -47,12 +47,9 @@ static json_t *mcp_brief_attempts(struct briefing *b, const struct task *t)
 {
 	const struct answer *ans = &b->reply->ans;
 	struct str why = ans->came_back ? ans->came_back->reason : STR(""),
-		   last = t->blocker_reason;
+		   last = why.n ? STR("") : t->blocker_reason; /* `why` is current */
 	json_t *o = json_object();
 
-	/* `why` contains the last reason already, unless that is an older one */
-	if (why.n && last.n && memmem(why.p, why.n, last.p, last.n))
-		last = STR("");
 	json_object_set_new(o, "earlier_attempts", json_integer(t->attempts - 1));
 	json_object_set_new(o, "abandoned", json_integer(t->abandoned));
 	mcp_brief_reserve(o, "history", true);

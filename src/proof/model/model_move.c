@@ -350,9 +350,6 @@ static void note_words(const struct step *s, struct model_task *t, enum op op)
 		t->reason = model_name(s->w, MODEL_TEXT, s->rq->reason);
 	if (op == OP_BLOCK)
 		t->unblock_action = model_name(s->w, MODEL_TEXT, s->rq->unblock_action);
-	if (op == OP_REVIEW || op == OP_DONE || op == OP_APPROVE || op == OP_REWORK ||
-	    op == OP_REOPEN)
-		t->reason = t->unblock_action = 0;
 	if ((op == OP_REVIEW || op == OP_DONE) && s->rq->summary.n)
 		t->summary = model_name(s->w, MODEL_TEXT, s->rq->summary);
 }

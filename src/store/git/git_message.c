@@ -27,7 +27,8 @@ static void set_number(json_t *o, const char *name, int64_t n)
 static bool event_text(const struct event *e)
 {
 	return e->name.n && text_valid(e->name) && text_valid(e->task) && text_valid(e->agent) &&
-	       text_valid(e->run) && text_valid(e->text) && text_valid(e->changes);
+	       text_valid(e->run) && text_valid(e->text) && text_valid(e->changes) &&
+	       text_valid(e->unblock_action);
 }
 
 /* Only an event that packs to the same bytes again may be written as JSON fields. */
@@ -57,6 +58,7 @@ static json_t *event_fields(const struct event *e)
 	set_number(o, "from", e->from);
 	set_number(o, "to", e->to);
 	json_set_text(o, "changes", e->changes);
+	json_set_text(o, "unblock_action", e->unblock_action);
 	return o;
 }
 
@@ -93,6 +95,7 @@ static struct str event_data(const json_t *o, struct arena *a)
 		.from = json_integer_value(json_object_get(o, "from")),
 		.to = json_integer_value(json_object_get(o, "to")),
 		.changes = git_message_member(o, "changes"),
+		.unblock_action = git_message_member(o, "unblock_action"),
 	};
 	struct buf b = BUF_MAX(GIT_RECORD_MAX);
 	struct str out;
