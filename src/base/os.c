@@ -431,6 +431,16 @@ enum proc_life proc_life(struct str host, struct str place, int64_t pid, int64_t
 	return life;
 }
 
+bool proc_died_here(struct str host, struct str place, int64_t pid, int64_t start)
+{
+	struct arena a = { 0 };
+	struct str boot = place;
+	bool here = boot_named_well(str_cut(&boot, '/')) && str_eq(place, proc_here(&a));
+
+	arena_free(&a);
+	return here && proc_life(host, place, pid, start) == PROC_DEAD;
+}
+
 /* --- time namespaces -------------------------------------------------------------------------- */
 
 #ifdef __APPLE__

@@ -94,6 +94,9 @@ struct str proc_here(struct arena *a);
 /* `host` and `place` were recorded with the pid. The result is known only on the same host and in
  * the same place. */
 enum proc_life proc_life(struct str host, struct str place, int64_t pid, int64_t start);
+/* Is the process provably dead? Stricter than proc_life(): two machines may have one name, so the
+ * place must be this one, and a process of another boot is unknown. */
+bool proc_died_here(struct str host, struct str place, int64_t pid, int64_t start);
 
 /* --- time namespaces -------------------------------------------------------------------------- */
 

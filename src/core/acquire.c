@@ -174,10 +174,10 @@ bool rules_cleanup(struct task *t, struct call *c, bool dead)
 {
 	bool over = status_ended(t->status);
 	bool old = lease_expired(t, c) && c->now - t->lock.expires_at >= c->rq->older_than;
-	struct str holder = t->lock.holder;
+	const struct lock l = t->lock;
 
 	call_reset(c);
-	if (!holder.n || !(over || old || dead))
+	if (!l.holder.n || !(over || old || dead))
 		return false;
 	if (t->status == IN_PROGRESS && abandon_task(t, c)) {
 		refuse(c, SUCCESS, STR(""), STR(""));
@@ -187,9 +187,8 @@ bool rules_cleanup(struct task *t, struct call *c, bool dead)
 	t->free_at = c->now;
 	call_edited(c, t);
 	call_event(c, t, "cleaned_up", 0,
-		   arena_printf(c->arena, "the lock of %.*s: %s", STRF(holder),
-				over  ? "the task has ended"
-				: old ? "its lease expired"
-				      : "its process is dead"));
+		   over || old ? arena_printf(c->arena, "the lock of %.*s: %s", STRF(l.holder),
+					      over ? "the task has ended" : "its lease expired")
+			       : process_died(&l, c->arena));
 	return true;
 }

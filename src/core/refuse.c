@@ -140,6 +140,7 @@ void refuse_protected(struct call *c, const struct task *t)
 			    "an operator overrides the holder with --force --reason TEXT: pawl %s "
 			    "%.*s … --force --reason TEXT",
 			    refuse_forcible(c), STRF(t->id)));
+	c->by_lock = true;
 }
 
 void refuse_paused(struct call *c)
@@ -155,6 +156,7 @@ void refuse_held(struct call *c, const struct task *t)
 		       c->arena,
 		       "pawl next --claim takes another task; pawl lock status %.*s shows this lock",
 		       STRF(t->id)));
+	c->by_lock = true;
 }
 
 static void lost_lease(struct call *c, const struct task *t)

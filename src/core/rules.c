@@ -39,7 +39,7 @@ void call_reset(struct call *c)
 {
 	c->code = SUCCESS;
 	c->message = c->hint = c->warning = STR("");
-	c->repeated = c->changed = c->granted = c->by_pause = false;
+	c->repeated = c->changed = c->granted = c->by_pause = c->by_lock = false;
 	c->n_events = 0;
 }
 
@@ -479,4 +479,21 @@ void rules_apply(enum op op, struct task *t, struct call *c)
 		c->repeated = true;
 	else if (op != c->rq->op || is_held_already(op, t, c) || override_version(t, c))
 		rules_apply_op(op, t, c);
+}
+
+void rules_apply_over_dead(enum op op, struct task *t, struct call *c)
+{
+	struct task was = *t;
+	struct call refusal = *c;
+
+	call_reset(c);
+	if (abandon_by_dead(t, c))
+		rules_apply_op(op, t, c);
+	if (c->code == SUCCESS || c->changed) {
+		c->changed = true;
+		t->version = was.version + 1; /* the release and the operation are one change */
+		return;
+	}
+	*t = was;
+	*c = refusal;
 }

@@ -32,6 +32,7 @@ struct call {
 	bool changed;  /* the caller must store the task */
 	bool granted;  /* the caller holds the lock now */
 	bool by_pause; /* refused because the queue is paused */
+	bool by_lock;  /* refused because another agent holds the task */
 	struct event events[CALL_EVENTS];
 	size_t n_events;
 };
@@ -47,6 +48,10 @@ enum status rules_to(enum op op);
  * task. For depend, undepend and remove it only makes the checks. The queue makes the change,
  * because it concerns other tasks. */
 void rules_apply(enum op op, struct task *t, struct call *c);
+/* For a call that rules_apply() refused by a lock (c->by_lock) whose process provably died: releases
+ * that lock, logs it, and applies the operation. If that is refused, too, the task and the first
+ * refusal stay; only a claim of a task that was abandoned too often moves it to Needs Help. */
+void rules_apply_over_dead(enum op op, struct task *t, struct call *c);
 /* Clears a stale lock. A lock is stale if it expired at least rq->older_than ago, if its process
  * is dead (`dead`), or if its task has ended. false: there is no stale lock. */
 bool rules_cleanup(struct task *t, struct call *c, bool dead);
@@ -77,6 +82,10 @@ void acquire_manual(struct task *t, struct call *c);
 /* Records that the holder lost the task. true: it was abandoned max_abandoned times and now needs
  * help. */
 bool abandon_task(struct task *t, struct call *c);
+/* "the lock of ann: process 718 died" */
+struct str process_died(const struct lock *l, struct arena *a);
+/* Releases the lock of a process that died and logs it. false: the task was abandoned too often. */
+bool abandon_by_dead(struct task *t, struct call *c);
 
 /* --- updates ---------------------------------------------------------------------------------- */
 

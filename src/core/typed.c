@@ -200,6 +200,14 @@ static void break_it(struct task *t, struct call *c)
 					 STRF(c->rq->reason)));
 }
 
+void typed_died(struct task *t, struct call *c)
+{
+	struct str text = process_died(&t->lock, c->arena);
+
+	call_reset(c);
+	typed_clear(t, c, "cleaned_up", text);
+}
+
 void typed_apply(struct task *t, struct call *c)
 {
 	call_reset(c);

@@ -42,6 +42,8 @@ bool typed_changes(const struct request *rq);
 
 /* Applies lock acquire, lock release, lock break or heartbeat to a lock of the whole queue. */
 void typed_apply(struct task *t, struct call *c);
+/* Releases a lock whose process provably died, so that it refuses nobody. */
+void typed_died(struct task *t, struct call *c);
 /* "@maintenance is held by alice (import, user bob on h, pid 7) since …, for at most another …" */
 struct str typed_holder(const struct task *t, int64_t now, struct arena *a);
 /* Pauses the queue or resumes it. While the queue is paused, no agent can acquire a task's lock. */

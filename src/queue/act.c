@@ -295,6 +295,13 @@ static int update_dependents(struct act *w, struct loaded *l)
 	return r;
 }
 
+void act_apply(struct act *w, struct loaded *l)
+{
+	rules_apply(w->call.rq->op, &l->task, &w->call);
+	if (w->call.by_lock && lock_died_here(&l->task.lock))
+		rules_apply_over_dead(w->call.rq->op, &l->task, &w->call);
+}
+
 void act_edited(struct act *w, struct loaded *l)
 {
 	l->task.version++;

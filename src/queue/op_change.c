@@ -129,7 +129,7 @@ int do_change(struct act *w)
 		r = act_role(w, l);
 	if (r)
 		return r;
-	rules_apply(w->call.rq->op, &l->task, &w->call);
+	act_apply(w, l);
 	name_changes(w, l);
 	granted = w->call.granted; /* next_too() overwrites it */
 	r = act_decided(w, l);

@@ -201,7 +201,7 @@ int do_depend(struct act *w)
 	if (r)
 		return r;
 	act_answer(w, l);
-	rules_apply(w->call.rq->op, &l->task, &w->call);
+	act_apply(w, l);
 	if (w->call.code != SUCCESS)
 		return act_decided(w, l);
 	r = change_depends(w, l);

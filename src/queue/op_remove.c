@@ -200,10 +200,10 @@ int do_remove(struct act *w)
 	if (r)
 		return r;
 	act_answer(w, l);
-	rules_apply(OP_REMOVE, &l->task, &w->call);
-	if (w->call.code != SUCCESS)
-		return act_decided(w, l);
-	r = may_remove(w, l, &deps, &subs);
+	act_apply(w, l);
+	r = w->call.code != SUCCESS || w->call.n_events ? act_decided(w, l) : 0;
+	if (!r)
+		r = may_remove(w, l, &deps, &subs);
 	if (!r)
 		r = op_remove_override(w, l);
 	if (!r)
@@ -321,6 +321,11 @@ int do_archive(struct act *w)
 bool lock_dead(const struct lock *l)
 {
 	return l->pid && proc_life(l->host, l->boot_id, l->pid, l->pid_start) == PROC_DEAD;
+}
+
+bool lock_died_here(const struct lock *l)
+{
+	return l->pid && proc_died_here(l->host, l->boot_id, l->pid, l->pid_start);
 }
 
 void lock_check(struct lock *l)

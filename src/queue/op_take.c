@@ -95,8 +95,33 @@ static void pass_over(struct act *w, struct offering *o, struct str key)
 	o->passed_over = arena_append(w->call.arena, o->passed_over, key);
 }
 
+/* Releases the live locks of processes that died. Only a call that found no eligible task pays for
+ * this. *freed: there were some, so the caller looks again. */
+static int take_from_dead(struct act *w, bool *freed)
+{
+	struct query q = { .held = true };
+	struct strs keys = { 0 };
+	int r = act_keys(w, &q, &keys);
+
+	*freed = false;
+	for (size_t i = 0; !r && i < keys.n; i++) {
+		struct loaded *l;
+
+		r = act_load_key(w, keys.v[i], &l);
+		if (r == BAD)
+			r = 0;
+		else if (!r && lease_live(&l->task.lock, w->e->now) &&
+			 lock_died_here(&l->task.lock) && rules_cleanup(&l->task, &w->call, true)) {
+			*freed = true;
+			r = act_decided(w, l);
+		}
+	}
+	return r;
+}
+
 int take_next(struct act *w, struct loaded **out)
 {
+	bool searched = false, freed;
 	struct offering o = { .act = w, .assignee = w->call.rq->assignee };
 	struct query q;
 	int r;
@@ -110,6 +135,13 @@ int take_next(struct act *w, struct loaded **out)
 		r = act_flush(w);
 		if (!r)
 			r = first_offer(w, &q, &o, &rec);
+		if (r > 0 && !searched) {
+			searched = true;
+			r = take_from_dead(w, &freed);
+			if (!r && freed)
+				continue;
+			r = r ? r : 1;
+		}
 		if (r)
 			return r < 0 ? r : 0;
 		r = act_load_key(w, rec->key, &l);

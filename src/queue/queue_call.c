@@ -213,7 +213,10 @@ static bool any_pass(struct queue *q, struct act *acts, size_t n)
 	return any;
 }
 
-/* Returns the time until the lock expires; 0: it is gone. It only reads, so it does not take the
+#define DEATH_POLL_MS 500
+
+/* Returns the time until the lock may be free; 0: it is free. A process that dies wakes nobody, so
+ * its lock is read again from time to time. It only reads, so it does not take the
  * gate. This matters because every commit by the lock's holder wakes us. */
 static int64_t held_for(struct queue *q, const struct act *w)
 {
@@ -222,8 +225,10 @@ static int64_t held_for(struct queue *q, const struct act *w)
 	int64_t now = queue_now(q), ms = 0;
 
 	if (guard_kind(q->store, (enum typed)w->ans->barred, &t, &a) == 0 &&
-	    lease_live(&t.lock, now))
+	    lease_live(&t.lock, now) && !lock_died_here(&t.lock))
 		ms = t.lock.expires_at - now;
+	if (t.lock.pid && ms > DEATH_POLL_MS)
+		ms = DEATH_POLL_MS;
 	arena_free(&a);
 	return ms;
 }

@@ -97,7 +97,8 @@ static bool queue_guard_mine(struct act *w, enum typed kind, const struct lock *
 	return lease_owned(l, again ? w->call.fresh : w->pass[kind], w->e->now);
 }
 
-/* 0: the lock is free, belongs to the caller, or this call will clean it up. *over: its lease has expired. */
+/* 0: the lock is free, belongs to the caller, or this call will clean it up. *over: its lease has expired, or its
+ * process died and this commit releases it. */
 static int check_one(struct act *w, enum typed kind, bool *over)
 {
 	struct loaded *l;
@@ -110,7 +111,12 @@ static int check_one(struct act *w, enum typed kind, bool *over)
 	if (*over || queue_guard_mine(w, kind, &l->task.lock) ||
 	    (w->call.rq->op == OP_LOCK_CLEANUP && lock_dead(&l->task.lock)))
 		return 0;
-	return refuse_barred(w, kind, &l->task);
+	if (!lock_died_here(&l->task.lock))
+		return refuse_barred(w, kind, &l->task);
+	typed_died(&l->task, &w->call);
+	*over = true;
+	r = act_decided(w, l);
+	return r ? r : act_flush(w);
 }
 
 /* If the number is damaged, every bit counts as set, so the change reads every lock. */

@@ -191,6 +191,11 @@ void pause_tell(const struct task *pause, struct answer *ans, struct arena *a);
 int guard_cleanup(struct act *w);
 /* Is the holder's process provably dead? */
 bool lock_dead(const struct lock *l);
+/* The same, and safe to act on without a person: the process ran on this boot of this machine, in
+ * this pid namespace. Whichever process runs the change may ask: it compares its own place. */
+bool lock_died_here(const struct lock *l);
+/* rules_apply() of the call's operation, also over the lock of a process that died. */
+void act_apply(struct act *w, struct loaded *l);
 void lock_check(struct lock *l); /* sets `life` */
 /* Reads a lock of the whole queue, or the emergency. Without a holder there is none. */
 int guard_read(struct store *s, struct str id, struct task *out, struct arena *a);

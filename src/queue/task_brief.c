@@ -228,13 +228,15 @@ static struct str came_back_clause(const struct event *ev, struct arena *a)
 {
 	struct str text = ev->text, lock = STR("the lock of ");
 
-	/* "its lease expired", "its process is dead" */
+	/* "its lease expired" */
 	if (str_is(ev->name, "abandoned") && str_cut_prefix(&text, STR("its "))) {
 		struct str what = str_cut(&text, ' ');
 
 		return arena_printf(a, "the %.*s of %.*s %.*s", STRF(what), STRF(ev->agent),
 				    STRF(text));
 	}
+	if (str_is(ev->name, "abandoned") && str_starts(text, STR("process ")))
+		return arena_printf(a, "%.*s's %.*s", STRF(ev->agent), STRF(text));
 	if (str_is(ev->name, "lock_broken") && str_starts(text, lock))
 		return arena_printf(a, "%.*s broke %.*s", STRF(ev->agent), STRF(text));
 	if (str_is(ev->name, "cleaned_up") && str_starts(text, lock))

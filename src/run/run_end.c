@@ -136,6 +136,17 @@ static void check_settled(struct runner *r, struct job *j, struct run_end *e, st
 	runner_call(r, &rq, ans, a);
 }
 
+/* The task stays held after pawl ends, so the lock must not name pawl's process: the next caller would
+ * take the lock of a dead process. A failure is ignored; then the lock only ends earlier. */
+static void run_end_leave_held(struct runner *r, const struct job *j, struct arena *a)
+{
+	struct request rq = job_request(j, OP_HEARTBEAT);
+	struct answer ans;
+
+	GIVE(&rq, pid, 0);
+	runner_call(r, &rq, &ans, a);
+}
+
 void job_report(struct runner *r, struct job *j)
 {
 	struct arena scratch = { 0 };
@@ -143,6 +154,8 @@ void job_report(struct runner *r, struct job *j)
 	struct answer ans = { 0 };
 	struct run_end e = { .answer = &ans, .settled = j->settled };
 
+	if (rq.op == OP_NONE && !j->settled && !j->lost)
+		run_end_leave_held(r, j, &scratch);
 	if (rq.op == OP_NONE || j->settled)
 		rq.op = OP_SHOW;
 	runner_call(r, &rq, &ans, &scratch);

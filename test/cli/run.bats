@@ -116,6 +116,7 @@ forever='i=0; while [ $i -lt 600 ]; do sleep 0.1; i=$((i+1)); done'
 	same "$(field t2 .summary)" "all tests pass"
 	call 0 run t3 --on-success none -- true
 	status_is t3 "In Progress"
+	unchanged 20 claim t3 -a other
 	call 0 done t3
 }
 

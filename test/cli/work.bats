@@ -380,6 +380,31 @@ END
 	unchanged 2 claim t1 --pid abc
 }
 
+@test "claim: the lock of a process that died is in nobody's way" {
+	new x
+	new y
+	"$PAWL" run t1 -a al -- sleep 300 3>&- >/dev/null 2>&1 &
+	pid=$!
+	soon "$PAWL" lock check -q t1
+	unchanged 20 claim t1 -a bob
+	kill -9 "$pid"
+	wait "$pid" || true
+	ask 0 claim t1 -a bob
+	is '.task.lock.holder == "bob" and .task.abandoned == 1 and .lock.fence == 2'
+	is --arg p "process $pid died" '.came_back.why | contains($p)'
+	ask 0 log t1
+	is --arg p "process $pid died" 'any(.events[]; .event == "abandoned" and .agent == "al" and (.text | contains($p)))'
+	sleep 300 3>&- &
+	pid=$!
+	pawl lock acquire @write -a boss --pid "$pid"
+	call 30 create z -a al --timeout 0
+	kill -9 "$pid"
+	wait "$pid" || true
+	call 0 create z -a al --timeout 0
+	ask 0 lock typed
+	is '.locks == []'
+}
+
 @test "claim: ids are found in any case" {
 	pawl create x -i Big-One
 	ask 0 claim BIG-one

@@ -437,6 +437,101 @@ static void test_cleanup_dead(void **state)
 	assert_true(str_is(ok(s, "take new_token=T")->task->id, "dead"));
 }
 
+/* A call that only the lock of a dead process is in the way of goes on, in the same commit. */
+static void test_dead_holder(void **state)
+{
+	static const char *const calls[] = { "claim id=a new_token=N agent=bob",
+					     "lock_acquire id=a new_token=N agent=bob",
+					     "status id=a status=in_progress new_token=N agent=bob",
+					     "take new_token=N agent=bob",
+					     "update id=a title=y agent=bob",
+					     "update id=a status=ready agent=bob",
+					     "cancel id=a reason=r agent=bob",
+					     "depend id=a depends=d agent=bob",
+					     "release id=a force=1 agent=bob",
+					     "remove id=a agent=bob" };
+	struct suite *s = *state;
+	int64_t start = os_process_start(getpid());
+	struct answer *ans;
+
+	for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++) {
+		bool removes = i + 1 == sizeof(calls) / sizeof(*calls);
+
+		ok(s, "create id=a");
+		ok(s, "create id=d status=backlog if_absent=1");
+		claim_with_pid(s, "a", getpid(), start);
+		if (str_starts(str_c(calls[i]), STR("take")))
+			refused(s, NO_TASKS, "%s", calls[i]);
+		else
+			refused(s, CONFLICT, "%s", calls[i]);
+		ok(s, "release id=a token=a");
+		claim_with_pid(s, "a", getpid(), start + 2);
+		ans = ok(s, "%s", calls[i]);
+		if (!removes)
+			assert_true(count_events(s, "a", "abandoned") > 0);
+		assert_true(removes || !str_is(ans->task->lock.holder, "ann"));
+		if (i < 4)
+			assert_true(ans->lock && ans->lock->fence == ans->task->fence &&
+				    str_is(ans->task->lock.holder, "bob"));
+		refused(s, removes ? NOT_FOUND : LOST_LOCK, "heartbeat id=a token=a");
+		if (!removes)
+			ok(s, "remove id=a force=1 reason=x");
+	}
+}
+
+/* Only a process that this machine can see to be gone is dead. */
+static void test_unknown_holder(void **state)
+{
+	struct suite *s = *state;
+	struct str host = os_hostname(&s->a), here = proc_here(&s->a), boot = here;
+	struct str first = str_cut(&boot, '/');
+	struct str other = arena_printf(&s->a, "%.*s/pid:[1]", STRF(first));
+	const struct {
+		struct str host, place;
+		int64_t start;
+	} holders[] = {
+		{ host, here, os_process_start(getpid()) },
+		{ host, here, 0 },
+		{ STR("other.example"), here, 1 },
+		{ host, STR("another-boot/pid:[1]"), 1 },
+		{ host, other, 1 },
+	};
+
+	ok(s, "create id=a");
+	for (size_t i = 0; i < sizeof(holders) / sizeof(*holders); i++) {
+		ok(s, "claim id=a new_token=T host=%.*s boot_id=%.*s pid=%lld pid_start=%lld",
+		   STRF(holders[i].host), STRF(holders[i].place), (long long)getpid(),
+		   (long long)holders[i].start);
+		refused(s, CONFLICT, "claim id=a new_token=N agent=bob");
+		refused(s, NO_TASKS, "take new_token=N agent=bob");
+		ok(s, "heartbeat id=a token=T");
+		ok(s, "release id=a token=T");
+	}
+	ok(s, "claim id=a new_token=T");
+	refused(s, CONFLICT, "claim id=a new_token=N agent=bob");
+}
+
+/* A death counts as an abandonment of a claim, and a refusal for another reason releases nothing. */
+static void test_dead_holder_refused(void **state)
+{
+	struct suite *s = *state;
+	int64_t start = os_process_start(getpid());
+	struct answer *ans;
+
+	ok(s, "create id=a");
+	claim_with_pid(s, "a", getpid(), start + 2);
+	ok(s, "pause");
+	refused(s, CONFLICT, "claim id=a new_token=N agent=bob");
+	refused(s, CONFLICT, "update id=a title=y agent=bob if_version=9");
+	ok(s, "resume");
+	s->config.policy.max_abandoned = 1;
+	reopen(s);
+	ans = call(s, "claim id=a new_token=N agent=bob");
+	assert_int_equal(ans->code, MISCONFIGURED);
+	expect_status(s, "a", NEEDS_HELP);
+	assert_int_equal(count_events(s, "a", "abandoned"), 1);
+}
+
 static void test_cleanup_max_abandoned(void **state)
 {
 	struct suite *s = unless_served(state, "it sets the policy in its own process");
@@ -473,6 +568,9 @@ int lease_tests(void)
 		QUEUE_TEST(test_cleanup_ran_out),
 		QUEUE_TEST(test_cleanup_warns),
 		QUEUE_TEST(test_cleanup_dead),
+		QUEUE_TEST(test_dead_holder),
+		QUEUE_TEST(test_unknown_holder),
+		QUEUE_TEST(test_dead_holder_refused),
 		QUEUE_TEST(test_cleanup_max_abandoned),
 	};
 

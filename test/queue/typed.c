@@ -272,7 +272,6 @@ static void test_cleanup(void **state)
 	/* the holder's process is gone: nobody has to wait until the lease expires */
 	ok(s, "lock_acquire id=@maintenance new_token=M pid=%d pid_start=1 host=%.*s boot_id=%.*s",
 	   (int)getpid(), STRF(host), STRF(here));
-	refused(s, API_ERROR, "create id=a");
 	assert_int_equal(ok(s, "typed")->tasks[0].lock.life, LIFE_DEAD);
 	assert_string_equal(ids(s, ok(s, "lock_cleanup")), "@maintenance");
 	ok(s, "create id=a");
@@ -281,6 +280,52 @@ static void test_cleanup(void **state)
 	   (int)getpid(), (long long)os_process_start(getpid()), STRF(host), STRF(here));
 	assert_int_equal(ok(s, "lock_status id=@maintenance")->task->lock.life, LIFE_ALIVE);
 	refused(s, API_ERROR, "lock_cleanup");
+	arena_free(&a);
+}
+
+/* Nobody waits for the lock of a process that died; one that may be alive keeps everybody out. */
+static void test_dead_holder(void **state)
+{
+	struct suite *s = *state;
+	struct arena a = { 0 };
+	struct str host = os_hostname(&a), here = proc_here(&a), boot = here,
+		   first = str_cut(&boot, '/'),
+		   other = arena_printf(&a, "%.*s/pid:[1]", STRF(first));
+	const struct {
+		struct str host, place;
+		int64_t start;
+		bool dead;
+	} holders[] = {
+		{ host, here, 1, true },
+		{ host, here, 0, false },
+		{ STR("other.example"), here, 1, false },
+		{ host, STR("another-boot/pid:[1]"), 1, false },
+		{ host, other, 1, false },
+		{ host, STR(""), 1, false },
+	};
+
+	for (size_t i = 0; i < sizeof(holders) / sizeof(*holders); i++) {
+		ok(s,
+		   "lock_acquire id=@maintenance new_token=M%zu pid=%d pid_start=%lld host=%.*s%s%.*s",
+		   i, (int)getpid(), (long long)holders[i].start, STRF(holders[i].host),
+		   holders[i].place.n ? " boot_id=" : "", STRF(holders[i].place));
+		if (holders[i].dead) {
+			ok(s, "create id=a%zu", i);
+			refused(s, LOST_LOCK, "heartbeat id=@maintenance token=M%zu", i);
+			assert_int_equal(count_events(s, "@maintenance", "cleaned_up"), 1);
+		} else {
+			refused(s, API_ERROR, "create id=a%zu", i);
+			ok(s, "heartbeat id=@maintenance token=M%zu", i);
+			ok(s, "lock_release id=@maintenance token=M%zu", i);
+		}
+	}
+	ok(s,
+	   "lock_acquire id=@write new_token=W agent=bob pid=%d pid_start=1 host=%.*s boot_id=%.*s",
+	   (int)getpid(), STRF(host), STRF(here));
+	ok(s, "lock_acquire id=@write new_token=V agent=cy");
+	assert_true(str_is(ok(s, "lock_status id=@write")->task->lock.holder, "cy"));
+	refused(s, API_ERROR, "create id=b");
+	assert_int_equal(count_events(s, "@write", "cleaned_up"), 1);
 	arena_free(&a);
 }
 
@@ -359,6 +404,7 @@ int typed_tests(void)
 		TYPED_TEST(test_own_batch),
 		TYPED_TEST(test_no_task),
 		TYPED_TEST(test_cleanup),
+		TYPED_TEST(test_dead_holder),
 		TYPED_TEST(test_emergency),
 		TYPED_TEST(test_repeat),
 		TYPED_TEST(test_counts),

@@ -457,6 +457,14 @@ static void life(void **state)
 	assert_int_equal(
 		proc_life(host, arena_printf(&a, "%.*s/pid:[1]", STRF(only_boot)), child, start),
 		PROC_UNKNOWN);
+	assert_true(proc_died_here(host, boot, child, start));
+	assert_true(proc_died_here(host, boot, pid, start + 2));
+	assert_false(proc_died_here(host, boot, pid, start));
+	assert_false(proc_died_here(host, boot, pid, 0));
+	assert_false(proc_died_here(host, STR("other-boot"), pid, start));
+	assert_false(proc_died_here(host, STR("unknown/"), child, start));
+	assert_false(proc_died_here(host, only_boot, child, start));
+	assert_false(proc_died_here(STR("other.host"), boot, child, start));
 	assert_int_equal(proc_life(STR("other.host"), boot, pid, start), PROC_UNKNOWN);
 	assert_int_equal(proc_life(STR(""), boot, pid, start), PROC_UNKNOWN);
 	assert_int_equal(proc_life(host, boot, 0, start), PROC_UNKNOWN);

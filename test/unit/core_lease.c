@@ -56,6 +56,81 @@ static void renewal_never_shortens(void **state)
 	assert_int_equal(t.lock.expires_at, NOW + TTL + 1);
 }
 
+/* A call that the lock of a dead process refused: what it releases, logs and counts. */
+static void over_dead(void **state)
+{
+	static const struct {
+		enum op op;
+		enum status from, target, to;
+		bool resume, manual;
+		int64_t max;
+		enum result code;
+		const char *event;
+		int64_t abandoned;
+	} cases[] = {
+		{ OP_CLAIM, IN_PROGRESS, 0, IN_PROGRESS, 0, 0, 5, SUCCESS, "abandoned", 1 },
+		{ OP_CLAIM, IN_PROGRESS, 0, NEEDS_HELP, 0, 0, 1, MISCONFIGURED, "abandoned", 1 },
+		{ OP_CLAIM, IN_PROGRESS, 0, IN_PROGRESS, 1, 0, 5, SUCCESS, "cleaned_up", 0 },
+		{ OP_CLAIM, READY, 0, IN_PROGRESS, 0, 1, 5, SUCCESS, "cleaned_up", 0 },
+		{ OP_STATUS, IN_PROGRESS, IN_PROGRESS, IN_PROGRESS, 0, 0, 5, SUCCESS, "abandoned",
+		  1 },
+		{ OP_UPDATE, IN_PROGRESS, READY, READY, 0, 0, 1, SUCCESS, "abandoned", 0 },
+		{ OP_STATUS, IN_PROGRESS, CANCELED, CANCELED, 0, 0, 1, SUCCESS, "abandoned", 1 },
+		{ OP_UPDATE, IN_PROGRESS, 0, IN_PROGRESS, 0, 0, 1, SUCCESS, "abandoned", 1 },
+		{ OP_APPROVE, REVIEW, 0, DONE, 0, 1, 5, SUCCESS, "cleaned_up", 0 },
+	};
+	struct policy p = policy_default;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct request r = { .op = cases[i].op };
+		struct task t = kit_held();
+		struct call c = { .rq = &r, .policy = &p, .now = NOW, .fresh = TWO, .arena = &mem };
+
+		GIVE(&r, agent, cases[i].resume ? STR("al") : STR("bob"));
+		GIVE(&r, title, STR("new"));
+		if (cases[i].target)
+			GIVE(&r, status, cases[i].target);
+		if (cases[i].resume)
+			GIVE(&r, fence, 1);
+		p.max_abandoned = cases[i].max;
+		t.status = cases[i].from;
+		t.lock.manual = cases[i].manual;
+		t.lock.pid = 718;
+		rules_apply(r.op, &t, &c);
+		assert_true(c.code == CONFLICT && c.by_lock && !c.changed && t.lock.pid == 718);
+		rules_apply_over_dead(r.op, &t, &c);
+		assert_int_equal(c.code, cases[i].code);
+		assert_true(c.changed && t.version == 3 && t.lock.pid == 0);
+		assert_int_equal(t.status, cases[i].to);
+		assert_int_equal(t.abandoned, cases[i].abandoned);
+		assert_true(str_is(c.events[0].name, cases[i].event));
+		assert_true(str_has_nocase(c.events[0].text, STR("process 718 died")));
+		assert_true(c.n_events > 1);
+	}
+}
+
+/* A call that is refused for another reason, too, releases nothing and keeps its first refusal. */
+static void over_dead_refused(void **state)
+{
+	const struct task pause = { .lock.holder = STR("pat"), .lock.acquired_at = NOW };
+	struct request r = { .op = OP_CLAIM };
+	struct call c = { .rq = &r,
+			  .policy = &policy_default,
+			  .now = NOW,
+			  .fresh = TWO,
+			  .arena = &mem,
+			  .paused = &pause };
+	struct task t = kit_held();
+
+	(void)state;
+	GIVE(&r, agent, STR("bob"));
+	rules_apply(r.op, &t, &c);
+	rules_apply_over_dead(r.op, &t, &c);
+	assert_true(c.code == CONFLICT && c.by_lock && !c.by_pause && !c.changed && !c.n_events);
+	assert_true(str_eq(t.lock.token, HELD) && t.version == 2 && !t.abandoned);
+}
+
 static void time_of_a_renewal(void **state)
 {
 	(void)state;
@@ -197,6 +272,8 @@ int main(void)
 		cmocka_unit_test(edges),
 		cmocka_unit_test(foreign_edges),
 		cmocka_unit_test(renewal_never_shortens),
+		cmocka_unit_test_teardown(over_dead, free_memory),
+		cmocka_unit_test_teardown(over_dead_refused, free_memory),
 		cmocka_unit_test(time_of_a_renewal),
 		cmocka_unit_test(files_as_locks),
 		cmocka_unit_test(first_claim),

@@ -1101,7 +1101,7 @@ static bool want_cleanup(struct want *w, bool dead, int64_t older_than)
 	want_some_line(w, "cleaned_up", 0);
 	w->lines[w->n - 1].text = ended ? STR("the task has ended")
 				  : old ? STR("its lease expired")
-					: STR("its process is dead");
+					: STR(" died");
 	return true;
 }
 

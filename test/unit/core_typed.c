@@ -303,10 +303,26 @@ static void paused_calls(void **state)
 	}
 }
 
+/* A lock of a process that died is released, with its fence kept, and the log says why. */
+static void died(void **state)
+{
+	struct request rq = ask(OP_CREATE, STR(""));
+	struct call c = { .rq = &rq, .policy = &policy_default, .now = NOW, .arena = &mem };
+	struct task t = kit_held();
+
+	(void)state;
+	t.id = STR("@write");
+	t.lock.pid = 718;
+	typed_died(&t, &c);
+	assert_true(c.changed && !t.lock.holder.n && t.fence == 1 && !t.free_at);
+	assert_true(str_is(c.events[0].text, "the lock of al: process 718 died"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(ids, free_memory),
+		cmocka_unit_test_teardown(died, free_memory),
 		cmocka_unit_test(which_calls),
 		cmocka_unit_test_teardown(exclusion, free_memory),
 		cmocka_unit_test_teardown(kinds, free_memory),
