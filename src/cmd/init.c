@@ -4,6 +4,8 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -369,6 +371,79 @@ static void ignore_files(struct session *s, struct reply *out)
 			s->arena);
 }
 
+/* --- the repository's own exclude file ------------------------------------------------------------- */
+
+#define EXCLUDE_MAX (1 << 20)
+
+/* A checkout of a commit without .pawl/.gitignore removes that file, and git would then stage, clean
+ * or stash the database. This list stays through every checkout. */
+static const char exclude_text[] =
+	"# The queue of pawl stays out of git, also in commits without .pawl/.gitignore.\n"
+	"**/.pawl/*\n"
+	"!**/.pawl/config\n"
+	"!**/.pawl/.gitignore\n";
+
+/* Opens a folder that is not a link and belongs to the user. */
+static int exclude_folder(int at, const char *path)
+{
+	int fd = openat(at, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+
+	if (fd >= 0 && (fstat(fd, &st) || st.st_uid != geteuid())) {
+		close(fd);
+		errno = EPERM;
+		return -1;
+	}
+	return fd;
+}
+
+static int exclude_add(int info, struct arena *a)
+{
+	int fd = openat(info, "exclude", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC), r = 0;
+	struct stat st = { .st_mode = 0644 };
+	struct str text = { 0 };
+
+	if (fd < 0 && errno != ENOENT)
+		return -errno;
+	if (fd >= 0) {
+		r = fstat(fd, &st) ? -errno : S_ISREG(st.st_mode) ? 0 : -EINVAL;
+		r = r ? r : fs_read_fd(a, fd, EXCLUDE_MAX, &text);
+		close(fd);
+	}
+	if (r || (text.n && memmem(text.p, text.n, exclude_text, sizeof(exclude_text) - 1)))
+		return r;
+	text = arena_printf(a, "%.*s%s%s", STRF(text),
+			    text.n && text.p[text.n - 1] != '\n' ? "\n" : "", exclude_text);
+	return fs_write_atomic_at(info, "exclude", text, st.st_mode & 0777);
+}
+
+/* Writes into .git/info/exclude, which all worktrees share. It follows no link, because an unpacked
+ * archive may contain one to anywhere. A failure is only a warning. */
+static void exclude_queue(struct session *s, struct reply *out)
+{
+	int top, info = -1, r = 0;
+	char *git;
+
+	if (!place_git_dir(s->client.conn.place.init_dir, &git, s->arena) || !git)
+		return;
+	top = exclude_folder(AT_FDCWD, git);
+	if (top >= 0 && (mkdirat(top, "info", 0777) == 0 || errno == EEXIST))
+		info = exclude_folder(top, "info");
+	r = info < 0 ? -errno : exclude_add(info, s->arena);
+	if (info >= 0)
+		close(info);
+	if (top >= 0)
+		close(top);
+	if (r)
+		reply_warn(out,
+			   arena_printf(s->arena,
+					"pawl cannot write %s/info/exclude: %s; a checkout of a "
+					"commit without .pawl lets git see the queue",
+					arena_cstr(s->arena, text_line(s->arena, str_c(git))),
+					strerror(-r)),
+			   s->arena);
+}
+
 static enum result open_queue(struct session *s, bool *existed, struct answer *ans)
 {
 	struct answer ignored = { 0 };
@@ -451,6 +526,7 @@ static enum result init_run(struct session *s, struct args *args, struct reply *
 	if (keep)
 		trust_choice(s, &said, &before, out);
 	ignore_files(s, out);
+	exclude_queue(s, out);
 	return SUCCESS;
 }
 

@@ -98,6 +98,89 @@ setup() {
 	same "$(git status --porcelain -uall | grep -v 'config$\|gitignore$')" ""
 }
 
+# repository: a git repository with a commit without .pawl, then one with its config
+repository() {
+	needs git
+	git init -q -b main .
+	git config user.name n
+	git config user.email n@localhost
+	: >a
+	git add a
+	git commit -qm first
+	call 0 init
+	pawl create x
+	git add .pawl/config .pawl/.gitignore
+	same "$(git diff --cached --name-only | sort | xargs)" ".pawl/.gitignore .pawl/config"
+	git commit -qm second
+}
+
+@test "init: no git command takes the queue away, whatever commit is checked out" {
+	repository
+	for commit in main main~1; do
+		git checkout -q "$commit"
+		for use in idle busy; do
+			if [ "$use" = busy ]; then
+				"$PAWL" log --follow >/dev/null 2>&1 3>&- &
+				follower=$!
+			fi
+			: >untracked
+			git add -A
+			same "$(git diff --cached --name-only | xargs)" untracked
+			git stash -q -u
+			[ ! -e untracked ]
+			git stash pop -q
+			git reset -q
+			git clean -qfd
+			[ ! -e untracked ]
+			call 0 list -q
+			exactly t1
+			pawl update t1 --append more
+			[ "$use" = idle ] || kill "$follower"
+		done
+	done
+	git worktree add -q ../beside
+	cd ../beside
+	git clean -qfd
+	git add -A
+	git stash -q -u
+	same "$(git status --porcelain)" ""
+	call 0 list -q
+	exactly t1
+}
+
+@test "init: writes .git/info/exclude once, and after the user's own lines" {
+	needs git
+	git init -q .
+	mkdir -p .git/info
+	printf 'mine' >.git/info/exclude
+	call 0 init
+	call 0 init
+	same "$(head -1 .git/info/exclude)" mine
+	same "$(grep -c '^\*\*/.pawl/\*$' .git/info/exclude)" 1
+	rm -r .git/info
+	call 0 init
+	same "$(grep -c '^!\*\*/.pawl/config$' .git/info/exclude)" 1
+	rm -rf .git
+	call 0 init
+	not complains "exclude"
+}
+
+@test "init: follows no link to an exclude file" {
+	needs git
+	git init -q .
+	printf 'theirs\n' >../victim
+	mkdir ../folder
+	ln -sf ../../../victim .git/info/exclude
+	call 0 init
+	complains "info/exclude"
+	same "$(cat ../victim)" theirs
+	rm -r .git/info
+	ln -s ../../folder .git/info
+	call 0 init
+	complains "info/exclude"
+	same "$(ls -A ../folder)" ""
+}
+
 @test "the nearest .pawl upward" {
 	queue
 	pawl create top
