@@ -63,7 +63,8 @@ enum pawl_code {
 	PAWL_API_ERROR = 30,     /* the store cannot be reached, is busy, full or read-only */
 	PAWL_MISCONFIGURED = 40, /* wrong status, bad config, or there is no queue here */
 	PAWL_INCOMPLETE_SUBTASKS = 41, /* sub-tasks are still open */
-	PAWL_NOT_FOUND = 44            /* the task does not exist */
+	PAWL_NOT_FOUND = 44,           /* the task does not exist */
+	PAWL_VIOLATION = 45            /* only from "audit": the event log shows a broken promise */
 };
 
 /* The name of a code, such as "LOST_LOCK"; "" if the code is unknown. */

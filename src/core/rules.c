@@ -284,6 +284,30 @@ enum op rules_for_status(int64_t now, int64_t target)
 	}
 }
 
+/* The events of moves that are no row of op.def. */
+static const struct rule others[] = {
+	{ "claimed", CLAIM_FROM, IN_PROGRESS, 0 },
+	{ "resumed", CLAIM_FROM, IN_PROGRESS, 0 },
+	{ "needs_help", ON(READY) | ON(BACKLOG) | ON(IN_PROGRESS), NEEDS_HELP, 0 },
+};
+
+bool rules_event_fits(struct str name, int64_t from, int64_t to)
+{
+	const struct rule *found = NULL;
+
+	for (size_t i = 0; i < OP_END; i++)
+		if (rules[i].event && str_is(name, rules[i].event))
+			found = &rules[i];
+	if (found)
+		return (int64_t)found->to == to &&
+		       (found->from | (found->flags & MANUAL ? ON(READY) : 0)) >> from & 1;
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		if (str_is(name, others[i].event))
+			return !to ||
+			       (others[i].to == (enum status)to && others[i].from >> from & 1);
+	return true;
+}
+
 enum status rules_to(enum op op)
 {
 	return op == OP_CLAIM ? IN_PROGRESS : rules[op].to;

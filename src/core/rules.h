@@ -44,6 +44,9 @@ enum op rules_for_status(int64_t now, int64_t target);
 enum op rules_first_step(int64_t now);
 /* The status that the operation leads to; 0: it changes no status, or several are possible. */
 enum status rules_to(enum op op);
+/* Can an event of this name have changed a status so? from, to: 0 if the event does not say. An unknown name may be a
+ * newer pawl's, so it fits. */
+bool rules_event_fits(struct str name, int64_t from, int64_t to);
 /* Checks the operation and, if it is allowed, applies it. op: any operation on one existing
  * task. For depend, undepend and remove it only makes the checks. The queue makes the change,
  * because it concerns other tasks. */

@@ -28,7 +28,7 @@ bats_require_minimum_version 1.5.0
 . "${BASH_SOURCE[0]%/*}/../kit/says.bash" # says, complains, not
 
 declare -gA code_names=([0]=SUCCESS [1]=LOCK_FREE [2]=USAGE [10]=NO_TASKS [20]=CONFLICT [21]=LOST_LOCK
-	[30]=API_ERROR [40]=MISCONFIGURED [41]=INCOMPLETE_SUBTASKS [44]=NOT_FOUND)
+	[30]=API_ERROR [40]=MISCONFIGURED [41]=INCOMPLETE_SUBTASKS [44]=NOT_FOUND [45]=VIOLATION)
 
 setup() {
 	fresh

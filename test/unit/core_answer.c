@@ -331,7 +331,7 @@ static void every_failure(void **state)
 {
 	static const enum result codes[] = { USAGE,     CONFLICT,      LOST_LOCK,
 					     API_ERROR, MISCONFIGURED, INCOMPLETE_SUBTASKS,
-					     NOT_FOUND };
+					     NOT_FOUND, VIOLATION };
 
 	(void)state;
 	for (size_t i = 0; i < COUNT(codes); i++) {

@@ -135,7 +135,7 @@ static void test_results(void **state)
 		PIN(SUCCESS, 0),    PIN(LOCK_FREE, 1),      PIN(USAGE, 2),
 		PIN(NO_TASKS, 10),  PIN(CONFLICT, 20),      PIN(LOST_LOCK, 21),
 		PIN(API_ERROR, 30), PIN(MISCONFIGURED, 40), PIN(INCOMPLETE_SUBTASKS, 41),
-		PIN(NOT_FOUND, 44),
+		PIN(NOT_FOUND, 44), PIN(VIOLATION, 45),
 	};
 
 	(void)state;

@@ -4,6 +4,7 @@
 #include "core_kit.h"
 
 #include "core/result.h"
+#include "core/rules.h"
 
 static void statuses(void **state)
 {
@@ -193,6 +194,7 @@ static void results(void **state)
 		{ MISCONFIGURED, "MISCONFIGURED", 40, 422 },
 		{ INCOMPLETE_SUBTASKS, "INCOMPLETE_SUBTASKS", 41, 422 },
 		{ NOT_FOUND, "NOT_FOUND", 44, 404 },
+		{ VIOLATION, "VIOLATION", 45, 422 },
 	};
 	int known = 0;
 
@@ -209,6 +211,27 @@ static void results(void **state)
 	assert_false(result_known(INT64_C(1) << 32)); /* not truncated to an int */
 }
 
+static void events_fit(void **state)
+{
+	(void)state;
+	assert_true(rules_event_fits(STR("done"), IN_PROGRESS, DONE));
+	assert_true(rules_event_fits(STR("done"), READY, DONE)); /* under a manual lock */
+	assert_false(rules_event_fits(STR("done"), REVIEW, DONE));
+	assert_false(rules_event_fits(STR("done"), IN_PROGRESS, FAILED));
+	assert_false(rules_event_fits(STR("done"), 0, 0));
+	assert_true(rules_event_fits(STR("reopened"), CANCELED, READY));
+	assert_false(rules_event_fits(STR("approved"), READY, DONE));
+	assert_true(rules_event_fits(STR("claimed"), READY, IN_PROGRESS));
+	assert_true(rules_event_fits(STR("claimed"), 0, 0)); /* it was In Progress already */
+	assert_false(rules_event_fits(STR("claimed"), REVIEW, IN_PROGRESS));
+	assert_false(rules_event_fits(STR("claimed"), READY, DONE));
+	assert_true(rules_event_fits(STR("resumed"), 0, 0));
+	assert_true(rules_event_fits(STR("needs_help"), BACKLOG, NEEDS_HELP));
+	assert_false(rules_event_fits(STR("needs_help"), DONE, NEEDS_HELP));
+	assert_true(rules_event_fits(STR("comment"), 0, 0));
+	assert_true(rules_event_fits(STR("of a newer pawl"), DONE, READY));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -216,7 +239,7 @@ int main(void)
 		cmocka_unit_test(classes),  cmocka_unit_test(priorities),
 		cmocka_unit_test(good_ids), cmocka_unit_test(bad_ids),
 		cmocka_unit_test(numbers),  cmocka_unit_test(keys),
-		cmocka_unit_test(results),
+		cmocka_unit_test(results),  cmocka_unit_test(events_fit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, free_memory);

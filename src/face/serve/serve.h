@@ -404,7 +404,7 @@ enum route {
 
 #define STATUSES 16
 #define COMMANDS_MAX 128
-#define CODES 10
+#define CODES 11
 #define BUCKETS 8
 
 struct spread { /* a histogram */

@@ -45,7 +45,7 @@ static size_t index_of(const struct command *c)
 static const enum result codes[CODES] = { SUCCESS,   LOCK_FREE,     USAGE,
 					  NO_TASKS,  CONFLICT,      LOST_LOCK,
 					  API_ERROR, MISCONFIGURED, INCOMPLETE_SUBTASKS,
-					  NOT_FOUND };
+					  NOT_FOUND, VIOLATION };
 
 static void counts_call(struct serve *s, const struct command *c, enum result code, double seconds)
 {
