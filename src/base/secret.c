@@ -113,6 +113,12 @@ bool base64_bytes(struct str text, struct str *out, struct arena *a)
 	return true;
 }
 
+void hash_short(struct str bytes, unsigned char out[SHORT_HASH_LEN])
+{
+	crypto_generichash(out, SHORT_HASH_LEN, (const unsigned char *)str_p(bytes), bytes.n, NULL,
+			   0);
+}
+
 bool secret_eq(struct str a, struct str b)
 {
 	return a.n == b.n && (a.n == 0 || sodium_memcmp(a.p, b.p, a.n) == 0);

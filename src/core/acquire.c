@@ -48,6 +48,7 @@ static void acquire_begin(struct task *t, struct call *c, const char *event, str
 	c->granted = true;
 	warn_of_open(t, c);
 	call_event(c, t, event, from, text);
+	c->events[c->n_events - 1].expires = t->lock.expires_at;
 }
 
 /* The claim's text for the log. A lock without an expiry is not live: the log records that this
@@ -168,6 +169,7 @@ void acquire_manual(struct task *t, struct call *c)
 	call_edited(c, t);
 	c->granted = true;
 	call_event(c, t, "locked", 0, text);
+	c->events[c->n_events - 1].expires = t->lock.expires_at;
 }
 
 bool rules_cleanup(struct task *t, struct call *c, bool dead)

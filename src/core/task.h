@@ -103,6 +103,8 @@ struct task {
 	int64_t last_expires_at; /* expiry of the latest lock, after it was cleared */
 	int64_t free_at; /* In Progress without a lock: other agents may claim it from this time on */
 	struct notice over;
+	struct str
+		chain; /* the hash of the newest event about it; empty: the next one starts a chain */
 };
 
 const char *status_name(int64_t s);

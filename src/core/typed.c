@@ -156,6 +156,7 @@ static void typed_take(struct task *t, struct call *c)
 	c->granted = true;
 	call_edited(c, t);
 	call_event(c, t, "locked", 0, rq->description.n ? rq->description : rq->operation);
+	c->events[c->n_events - 1].expires = t->lock.expires_at;
 }
 
 static void typed_renew(struct task *t, struct call *c)

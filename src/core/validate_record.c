@@ -76,9 +76,9 @@ static const char *name_fault(const struct task *t, struct str key, struct arena
 
 #define IS(f, member) ((f)->offset == offsetof(struct task, member))
 
-static bool is_token(const struct field *f)
+static bool is_hash(const struct field *f)
 {
-	return IS(f, lock.token) || IS(f, last.token) || IS(f, over.token);
+	return IS(f, lock.token) || IS(f, last.token) || IS(f, over.token) || IS(f, chain);
 }
 
 static const char *too_long(struct arena *a, const char *name, size_t n, size_t most)
@@ -94,7 +94,7 @@ static const char *text_fault(const struct field *f, struct str s, struct arena 
 		return NULL;
 	if (s.n > f->limit)
 		return too_long(a, f->name, s.n, f->limit);
-	if (!is_token(f) && !text_valid(s))
+	if (!is_hash(f) && !text_valid(s))
 		return arena_printf(a, "its %s is not valid UTF-8 text, or has a NUL in it",
 				    f->name)
 			.p;
@@ -269,8 +269,11 @@ const char *event_fault(const struct event *e)
 	    !small_text(e->changes, EVENT_TEXT_MAX) ||
 	    !small_text(e->unblock_action, EVENT_TEXT_MAX))
 		return "a text in it is too long or not valid UTF-8";
-	if (e->from < 0 || e->from >= STATUS_END || e->to < 0 || e->to >= STATUS_END ||
-	    e->fence < 0 || e->fence > EXACT_MAX || e->at < 0 || e->at > WHEN_MAX)
+	if (e->prev.n && e->prev.n != SHORT_HASH_LEN)
+		return "its hash of the event before it is damaged";
+	if (e->expires < 0 || e->expires > WHEN_MAX || e->from < 0 || e->from >= STATUS_END ||
+	    e->to < 0 || e->to >= STATUS_END || e->fence < 0 || e->fence > EXACT_MAX || e->at < 0 ||
+	    e->at > WHEN_MAX)
 		return "a number in it is out of range";
 	return NULL;
 }

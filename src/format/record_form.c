@@ -163,6 +163,32 @@ void event_pack(const struct event *e, struct buf *out)
 	shape_pack(&event_shape, STORED, e, out);
 }
 
+static void event_hash_at(struct buf *b, int64_t at, unsigned char out[SHORT_HASH_LEN])
+{
+	size_t n = b->n;
+
+	for (int i = 0; i < 64; i += 8)
+		buf_addc(b, (char)(unsigned char)((uint64_t)at >> i));
+	hash_short(buf_str(b), out);
+	b->n = n;
+}
+
+void event_hash(struct str bytes, int64_t at, unsigned char out[SHORT_HASH_LEN])
+{
+	struct buf b = BUF_MAX(SIZE_MAX / 2);
+
+	buf_adds(&b, bytes);
+	event_hash_at(&b, at, out);
+	buf_free(&b);
+}
+
+void event_pack_hash(const struct event *e, int64_t at, struct buf *out,
+		     unsigned char hash[SHORT_HASH_LEN])
+{
+	event_pack(e, out);
+	event_hash_at(out, at, hash);
+}
+
 int event_unpack(struct str bytes, struct event *out)
 {
 	*out = (struct event){ 0 };

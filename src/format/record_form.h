@@ -10,6 +10,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "base/secret.h"
 #include "core/event.h"
 #include "core/task.h"
 #include "format/pack.h"
@@ -30,6 +31,15 @@ int field_parse(const struct field *f, const json_t *v, struct task *out, struct
 
 void event_pack(const struct event *e, struct buf *out);
 int event_unpack(struct str bytes, struct event *out);
+/*
+ * Each event of a task contains the hash of the event before it (`prev`), and the task's record has the hash of the
+ * newest one. The hash covers the packed bytes and the time, which a store keeps beside them, but not the cursor: so a
+ * backup, a restore and a migration keep it.
+ */
+void event_hash(struct str bytes, int64_t at, unsigned char out[SHORT_HASH_LEN]);
+/* Packs the event into an empty buffer and gives its hash, without a second copy of its bytes. */
+void event_pack_hash(const struct event *e, int64_t at, struct buf *out,
+		     unsigned char hash[SHORT_HASH_LEN]);
 /* With the event's place in the log (cursor, at), which a store keeps beside the bytes. */
 extern const struct shape event_shape;
 json_t *event_json(const struct event *e, struct arena *a);

@@ -251,14 +251,28 @@ int number_get(struct act *w, struct str key, int64_t *n)
 	return number_valid(rec->hot, n) ? 0 : BAD;
 }
 
-void number_put(struct act *w, struct str key, int64_t n)
+static struct record *act_number(struct act *w, struct str key, int64_t n)
 {
 	struct record *rec = arena_new(w->call.arena, struct record);
 
 	rec->key = key;
 	rec->hot = arena_printf(w->call.arena, "%lld", (long long)n);
-	edit_put(w->e, rec);
+	rec->body_changed = true;
 	w->writes++;
+	return rec;
+}
+
+void number_put(struct act *w, struct str key, int64_t n)
+{
+	edit_put(w->e, act_number(w, key, n));
+}
+
+void gone_put(struct act *w, const struct loaded *l, int64_t fence)
+{
+	struct record *rec = act_number(w, gone_key(w, l), fence);
+
+	rec->body = l->task.chain;
+	edit_put(w->e, rec);
 }
 
 struct str gone_key(struct act *w, const struct loaded *l)
@@ -342,15 +356,55 @@ void act_drop(struct act *w, struct loaded *l)
 	w->writes++;
 }
 
-void act_event(struct act *w, const struct event *ev)
+/* Adds the event to a chain: it gets the hash of the event before it, and *chain becomes its own. */
+static void act_chain_event(struct act *w, struct str *chain, int64_t at, const struct event *ev)
 {
+	unsigned char *hash = arena_alloc(w->call.arena, SHORT_HASH_LEN);
+	struct event own = *ev;
 	struct buf b = BUF_MAX(RECORD_MAX);
 
-	event_pack(ev, &b);
-	edit_log(w->e, ev->task.n ? task_key(w->call.arena, ev->task) : STR(""),
-		 arena_str(w->call.arena, buf_str(&b)));
+	own.prev = *chain;
+	event_pack_hash(&own, at, &b, hash);
+	edit_log_at(w->e, at, ev->task.n ? task_key(w->call.arena, ev->task) : STR(""),
+		    arena_str(w->call.arena, buf_str(&b)));
 	buf_free(&b);
+	*chain = str_n((char *)hash, SHORT_HASH_LEN);
 	w->writes++;
+}
+
+void act_event_at(struct act *w, struct loaded *l, int64_t at, const struct event *ev)
+{
+	struct str none = STR("");
+
+	/* a lock file has no place for the hash */
+	if (w->call.policy->locks_only) {
+		act_chain_event(w, &none, at, ev);
+		return;
+	}
+	act_chain_event(w, &l->task.chain, at, ev);
+	l->dirty = true;
+}
+
+void act_event(struct act *w, struct loaded *l, const struct event *ev)
+{
+	act_event_at(w, l, w->e->now, ev);
+}
+
+int act_queue_event(struct act *w, const struct event *ev)
+{
+	struct record *rec = arena_new(w->call.arena, struct record), *old;
+	struct str chain = STR("");
+	int r = edit_get(w->e, CHAIN_KEY, &old);
+
+	if (r < 0)
+		return r;
+	if (!r && old->hot.n == SHORT_HASH_LEN)
+		chain = old->hot;
+	act_chain_event(w, &chain, w->e->now, ev);
+	*rec = (struct record){ .key = CHAIN_KEY, .hot = chain };
+	if (!w->call.policy->locks_only)
+		edit_put(w->e, rec);
+	return 0;
 }
 
 void act_log(struct act *w, struct loaded *l, const char *name, struct str text)
@@ -364,7 +418,7 @@ void act_log(struct act *w, struct loaded *l, const char *name, struct str text)
 				  .from = l->logged != l->task.status ? l->logged : 0,
 				  .to = l->logged != l->task.status ? l->task.status : 0 };
 
-	act_event(w, &ev);
+	act_event(w, l, &ev);
 	l->logged = l->task.status;
 }
 
@@ -399,7 +453,7 @@ int act_decided(struct act *w, struct loaded *l)
 
 	l->dirty |= c->changed;
 	for (size_t i = 0; i < c->n_events; i++)
-		act_event(w, &c->events[i]);
+		act_event(w, l, &c->events[i]);
 	l->logged = l->task.status;
 	if (c->warning.n)
 		w->ans->warnings = arena_append(w->call.arena, w->ans->warnings, c->warning);

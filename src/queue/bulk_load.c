@@ -38,7 +38,7 @@ static int clear_bad(struct loading *b, struct act *w, struct str key)
 		return r;
 	l = bad_salvage(w, rec);
 	if (l->task.id.n)
-		number_put(w, gone_key(w, l), FENCE_UNKNOWN);
+		gone_put(w, l, FENCE_UNKNOWN);
 	edit_drop(w->e, key);
 	w->writes++;
 	b->n++;
@@ -61,23 +61,52 @@ static int clear_task(struct loading *b, struct act *w, struct str key)
 				   STR("wait until it is done, or pass --force to end its lock"));
 	if (!b->load)
 		act_log(w, l, "removed", STR("with all others"));
-	number_put(w, gone_key(w, l), l->task.fence);
+	if (b->load)
+		l->task.chain = STR("");
+	gone_put(w, l, l->task.fence);
 	act_drop(w, l);
 	b->n++;
 	return 0;
 }
 
+/* After a restore every chain starts again, because the log gets lines of another time. The fence stays. */
+static int restart_chain(struct act *w, struct str key)
+{
+	int64_t fence;
+	int r = number_get(w, key, &fence);
+
+	if (!r)
+		number_put(w, key, fence);
+	return r < 0 ? r : 0;
+}
+
+static int restart_lock(struct act *w, struct str key)
+{
+	struct loaded *l;
+	int r = act_load_key(w, key, &l);
+
+	if (r)
+		return r < 0 ? r : 0;
+	l->task.chain = STR("");
+	l->dirty = true;
+	return 0;
+}
+
 /* Drops the answers kept for request ids, because they describe the replaced state. */
-static int clear_requests(struct act *w)
+static int clear_others(struct act *w)
 {
 	struct query q = { .pick = PICK_OTHERS };
 	struct strs keys = { 0 };
 	int r = act_keys(w, &q, &keys);
 
-	for (size_t i = 0; !r && i < keys.n; i++)
+	for (size_t i = 0; r >= 0 && i < keys.n; i++)
 		if (str_starts(keys.v[i], STR("request/"))) {
 			edit_drop(w->e, keys.v[i]);
 			w->writes++;
+		} else if (str_starts(keys.v[i], STR("gone/"))) {
+			r = restart_chain(w, keys.v[i]);
+		} else if (str_starts(keys.v[i], STR("lock/"))) {
+			r = restart_lock(w, keys.v[i]);
 		}
 	return r;
 }
@@ -91,7 +120,7 @@ static int clear_piece(struct loading *b, struct act *w, bool rest)
 	for (size_t i = 0; !r && i < keys.n; i++)
 		r = clear_task(b, w, keys.v[i]);
 	if (!r && rest && b->load)
-		r = clear_requests(w);
+		r = clear_others(w);
 	return r;
 }
 
@@ -119,6 +148,7 @@ static int age_task(struct loading *b, struct act *w, struct loaded *l)
 	l->task.fence += fence_gap(b, w->e->now);
 	if (gone > l->task.fence)
 		l->task.fence = gone;
+	l->task.chain = STR("");
 	return r;
 }
 
@@ -196,13 +226,31 @@ static int load_record(struct loading *b, struct act *w, const struct record *re
 	return 0;
 }
 
+/* The lines between `restoring` and `restored` are of another time, and continue other chains. */
+static int note_start(struct loading *b, struct act *w)
+{
+	const struct event ev = {
+		.name = STR("restoring"),
+		.agent = b->bulk.agent,
+		.run = b->bulk.run,
+		.text = STR("the log's lines from here to `restored` come from the backup"),
+	};
+
+	return act_queue_event(w, &ev);
+}
+
 static int load_line(struct loading *b, struct act *w, const struct entry *en)
 {
 	bool clamp = b->load->restore && en->at > w->e->now;
 	struct event ev;
+	int r = 0;
 
 	if (b->line++ < b->have)
 		return 0;
+	if (b->load->restore && b->line == b->have + 1)
+		r = note_start(b, w);
+	if (r)
+		return r;
 	if ((en->key.n && key_fault(en->key)) || event_of(en, &ev))
 		return leave_out(b, w, en->key, "it is not an entry of an event log");
 	edit_log_at(w->e, clamp ? w->e->now : en->at, en->key, en->data);
@@ -236,15 +284,15 @@ static int load_piece(struct loading *b, struct act *w)
 	return r;
 }
 
-static void note_restore(struct loading *b, struct act *w)
+static int note_restore(struct loading *b, struct act *w)
 {
 	struct event ev = { .name = STR("restored"), .agent = b->bulk.agent, .run = b->bulk.run };
 
 	ev.text = arena_printf(w->call.arena,
 			       "loaded %zu records from a backup; replaced %zu tasks",
 			       b->load->records, b->n);
-	act_event(w, &ev);
 	number_put(w, RELOGGED_KEY, w->e->now);
+	return act_queue_event(w, &ev);
 }
 
 /* --- the change ------------------------------------------------------------------------------------ */
@@ -276,7 +324,7 @@ static int run_piece(struct edit *e, void *ctx)
 	if (!r)
 		r = p->clears ? clear_piece(b, &w, p->last) : load_piece(b, &w);
 	if (!r && p->ends && b->load && b->load->restore)
-		note_restore(b, &w);
+		r = note_restore(b, &w);
 	if (!r && (r = act_flush(&w)) > 0)
 		r = bulk_refuse(&b->bulk, said.code, said.message, said.hint);
 	return r ? r : w.writes ? 0 : REFUSED;

@@ -20,6 +20,7 @@ static void take_fields(struct task *t, const struct task *from, int64_t now)
 	t->last = old.last;
 	t->last_holder = old.last_holder;
 	t->over = old.over;
+	t->chain = old.chain;
 	t->last_ttl = old.last_ttl;
 	t->free_at = old.free_at;
 	t->last_expires_at = old.last_expires_at;

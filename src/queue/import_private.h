@@ -34,7 +34,7 @@ int import_refuse(struct importing *x, struct act *w, enum result code, struct s
 /* Reports the refusal by a shared function, such as act_load(). */
 int import_passed_on(struct importing *x, struct act *w, int r);
 void import_add_source(struct act *w, struct sources *s, struct str key);
-void import_add_comments(struct act *w, const struct loaded *l, const struct parcel *p);
+void import_add_comments(struct act *w, struct loaded *l, const struct parcel *p);
 void import_complete(struct task *t, int64_t now);
 int import_settle(struct importing *x, struct act *w, struct loaded *l, struct sources *sources);
 /* Treats a task that exists already as x->im->clash says. */

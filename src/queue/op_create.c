@@ -1,8 +1,10 @@
 /* Creates tasks and makes their ids. The id counter never goes back, so pawl never makes the
  * same id twice. A task that is created under a removed task's id continues from that task's
  * last fence, so its fences do not repeat. */
+#include "base/secret.h"
 #include "core/counts.h"
 #include "core/rules.h"
+#include "core/validate.h"
 #include "queue/queue_private.h"
 
 #define UNUSABLE_MAX 1000 /* give up: more than single ids are foreign */
@@ -105,15 +107,19 @@ static int op_create_taken(struct act *w, struct loaded *l)
 int old_fence(struct act *w, struct loaded *l, int64_t *fence)
 {
 	struct str key = gone_key(w, l);
-	int r = number_get(w, key, fence);
+	struct record *rec;
+	int r = edit_get(w->e, key, &rec);
 
-	if (r == BAD) {
+	*fence = 0;
+	l->task.chain = STR("");
+	if (r)
+		return r < 0 ? r : 0;
+	if (!number_valid(rec->hot, fence))
 		*fence = FENCE_UNKNOWN;
-		r = 0;
-	}
-	if (!r && *fence)
-		edit_drop(w->e, key);
-	return r;
+	if (rec->body.n == SHORT_HASH_LEN)
+		l->task.chain = rec->body;
+	edit_drop(w->e, key);
+	return 0;
 }
 
 int new_task(struct act *w, struct str id, struct loaded **out)

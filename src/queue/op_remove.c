@@ -139,13 +139,15 @@ int bad_remove(struct act *w, struct str key)
 	*w->ans->task = (struct task){ .id = bad_name(key, w->call.arena),
 				       .status = l->was,
 				       .class_rank = STANDARD };
-	if (l->task.id.n) {
-		r = cut_links(w, l);
-		number_put(w, gone_key(w, l), FENCE_UNKNOWN);
-	}
 	ev.task = l->task.id;
 	ev.text = arena_printf(w->call.arena, "a record that could not be used: %s", fault);
-	act_event(w, &ev);
+	if (l->task.id.n) {
+		r = cut_links(w, l);
+		act_event(w, l, &ev);
+		gone_put(w, l, FENCE_UNKNOWN);
+	} else {
+		r = act_queue_event(w, &ev);
+	}
 	edit_drop(w->e, l->key);
 	w->writes++;
 	return r;
@@ -215,7 +217,7 @@ int do_remove(struct act *w)
 	if (r)
 		return r;
 	act_log(w, l, "removed", w->call.rq->reason);
-	number_put(w, gone_key(w, l), l->task.fence);
+	gone_put(w, l, l->task.fence);
 	act_drop(w, l);
 	return 0;
 }
@@ -299,8 +301,7 @@ static int cut_log(struct act *w)
 	w->ans->text = when_text(w->call.arena, q.until);
 	ev.text = arena_printf(w->call.arena, "events of ended tasks before %.*s",
 			       STRF(w->ans->text));
-	act_event(w, &ev);
-	return 0;
+	return act_queue_event(w, &ev);
 }
 
 int do_archive(struct act *w)

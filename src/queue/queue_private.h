@@ -17,6 +17,8 @@
 #define BAD \
 	2 /* a record that cannot be used (validate_queue.c); act_run() turns it into a refusal */
 #define COUNTER_KEY STR("meta/counter")
+/* The hash of the newest event about the queue as a whole. */
+#define CHAIN_KEY STR("meta/chain")
 #define IDENTITY_KEY STR("meta/identity")
 /* The time when an import or a restore last added older events to the log. Since then the log is
  * not in time order. */
@@ -105,7 +107,12 @@ int act_flush(struct act *w);
 /* The fault that the new record would have; NULL: none. */
 const char *act_fault(struct act *w, const struct loaded *l);
 void act_drop(struct act *w, struct loaded *l);
-void act_event(struct act *w, const struct event *ev);
+/* Adds an event about the task to the log and to the task's chain, so the task's record is written, too. */
+void act_event(struct act *w, struct loaded *l, const struct event *ev);
+/* The same with another time, for imports. */
+void act_event_at(struct act *w, struct loaded *l, int64_t at, const struct event *ev);
+/* Adds an event about the queue as a whole. 0 or a fault. */
+int act_queue_event(struct act *w, const struct event *ev);
 /* Adds an event about the task, with the request's agent. */
 void act_log(struct act *w, struct loaded *l, const char *name, struct str text);
 /* Refuses a call on this task that needs a higher role than the caller has. */
@@ -122,7 +129,9 @@ int act_load_key(struct act *w, struct str key, struct loaded **out);
 /* Reads a record that holds a number; *n is 0 if there is no record. BAD: the number is damaged. */
 int number_get(struct act *w, struct str key, int64_t *n);
 void number_put(struct act *w, struct str key, int64_t n);
-/* The key under which the fence of a removed task is kept. */
+/* Keeps the fence and the chain of a removed task. */
+void gone_put(struct act *w, const struct loaded *l, int64_t fence);
+/* The key under which they are kept. */
 struct str gone_key(struct act *w, const struct loaded *l);
 
 /* One for each kind of request. */
@@ -147,7 +156,8 @@ int set_parent(struct act *w, struct loaded *l);
 int no_cycle(struct act *w, struct str from, struct str to, struct str message);
 /* For a task whose last fence cannot be read: a number above every fence that pawl has granted. */
 #define FENCE_UNKNOWN (EXACT_MAX / 2)
-/* The last fence of a removed task with this id; 0: there was none. A new task continues from it. */
+/* The last fence of a removed task with this id; 0: there was none. A new task continues from it, and its log
+ * continues the chain of the removed task. */
 int old_fence(struct act *w, struct loaded *l, int64_t *fence);
 int leave_parent(struct act *w, struct loaded *l);
 int add_depends(struct act *w, struct loaded *l);

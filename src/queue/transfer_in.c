@@ -173,19 +173,14 @@ static int meet_waiters(struct importing *x, struct act *w, struct loaded *l,
 	return r;
 }
 
-void import_add_comments(struct act *w, const struct loaded *l, const struct parcel *p)
+void import_add_comments(struct act *w, struct loaded *l, const struct parcel *p)
 {
 	for (size_t i = 0; i < p->n_comments; i++) {
 		struct event ev = p->comments[i];
-		struct buf b = BUF_MAX(SIZE_MAX / 2);
 
 		ev.name = STR("comment");
 		ev.task = l->task.id;
-		event_pack(&ev, &b);
-		edit_log_at(w->e, ev.at && ev.at < w->e->now ? ev.at : w->e->now, l->key,
-			    arena_str(w->call.arena, buf_str(&b)));
-		buf_free(&b);
-		w->writes++;
+		act_event_at(w, l, ev.at && ev.at < w->e->now ? ev.at : w->e->now, &ev);
 	}
 	if (p->n_comments)
 		number_put(w, RELOGGED_KEY, w->e->now);
@@ -248,12 +243,15 @@ static int transfer_in_create(struct importing *x, struct act *w, const struct p
 {
 	struct loaded *l = act_new(w, p->task.id);
 	struct sources sources = { 0 };
+	struct str chain;
 	int64_t fence;
 	int r = old_fence(w, l, &fence);
 
 	if (r)
 		return r;
+	chain = l->task.chain;
 	l->task = p->task;
+	l->task.chain = chain;
 	import_complete(&l->task, w->e->now);
 	if (fence > l->task.fence)
 		l->task.fence = fence;

@@ -451,6 +451,8 @@ const char *record_fault(const struct record *r, struct arena *a)
 		return bad_decode(r, &t, a);
 	if (str_eq(r->key, IDENTITY_KEY))
 		return token_valid(r->hot) ? NULL : "the identity in it is damaged";
+	if (str_eq(r->key, CHAIN_KEY))
+		return r->hot.n == SHORT_HASH_LEN ? NULL : "the hash in it is damaged";
 	if (str_starts(r->key, STR("gone/")) || str_starts(r->key, STR("meta/")))
 		return number_valid(r->hot, &n) ? NULL : "its number is damaged";
 	return str_starts(r->key, STR("request/")) ? kept_fault(r, a) : NULL;

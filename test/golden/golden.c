@@ -230,9 +230,19 @@ static void put_event(const char *name, const struct event *e)
 static void events(void)
 {
 	struct event full = full_event(), least = { .name = STR("claimed") };
+	unsigned char hash[SHORT_HASH_LEN];
+	struct buf b = BUF_MAX(MOST);
 
 	put_event("event", &full);
 	put_event("least event", &least);
+	least.prev = STR("0123456789abcdef");
+	least.expires = NOW;
+	put_event("event in a chain", &least);
+	event_pack(&least, &b);
+	event_hash(buf_str(&b), NOW, hash);
+	buf_free(&b);
+	buf_add(&b, hash, sizeof(hash));
+	put_bytes("its hash", &b);
 }
 
 /* --- requests -------------------------------------------------------------------------------------- */

@@ -152,13 +152,30 @@ static void base64(void **state)
 	arena_free(&a);
 }
 
+/* The hash of RFC 7693, Appendix A, but of 16 bytes: events of every queue contain it. */
+static void short_hashes(void **state)
+{
+	static const unsigned char abc[SHORT_HASH_LEN] = { 0xcf, 0x4a, 0xb7, 0x91, 0xc6, 0x2b,
+							   0x8d, 0x2b, 0x21, 0x09, 0xc9, 0x02,
+							   0x75, 0x28, 0x78, 0x16 };
+	unsigned char one[SHORT_HASH_LEN], other[SHORT_HASH_LEN];
+
+	(void)state;
+	hash_short(STR("abc"), one);
+	assert_memory_equal(one, abc, sizeof(abc));
+	hash_short(STR(""), one);
+	hash_short(STR("abd"), other);
+	assert_memory_not_equal(one, other, sizeof(one));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tokens),     cmocka_unit_test(validity),
-		cmocka_unit_test(hashes),     cmocka_unit_test(marks),
-		cmocka_unit_test(equality),   cmocka_unit_test(random_numbers),
-		cmocka_unit_test(signatures), cmocka_unit_test(base64),
+		cmocka_unit_test(tokens),       cmocka_unit_test(validity),
+		cmocka_unit_test(hashes),       cmocka_unit_test(marks),
+		cmocka_unit_test(equality),     cmocka_unit_test(random_numbers),
+		cmocka_unit_test(signatures),   cmocka_unit_test(base64),
+		cmocka_unit_test(short_hashes),
 	};
 
 	return cmocka_run_group_tests_name("base/secret", tests, NULL, NULL);

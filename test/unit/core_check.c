@@ -121,8 +121,8 @@ static void fields(void **state)
 		const struct kit_field *f = &kit_fields[i];
 		struct task t = good(), low = good();
 		void *p = (char *)&t + f->offset;
-		bool token = !strcmp(f->name, "lock.token") || !strcmp(f->name, "last.token") ||
-			     !strcmp(f->name, "over.token");
+		bool hash = !strcmp(f->name, "lock.token") || !strcmp(f->name, "last.token") ||
+			    !strcmp(f->name, "over.token") || !strcmp(f->name, "chain");
 
 		if (f->kind == KIT_NUMBER) {
 			*(int64_t *)p = EXACT_MAX + 1;
@@ -133,7 +133,7 @@ static void fields(void **state)
 			*(struct str *)p = filled(TEXT_MAX + 1, 'x');
 			assert_non_null(task_fault(&t, STR("task/t1"), &mem));
 			*(struct str *)p = STR("\xff");
-			assert_int_equal(!task_fault(&t, STR("task/t1"), &mem), token);
+			assert_int_equal(!task_fault(&t, STR("task/t1"), &mem), hash);
 		} else {
 			bool labels = !strcmp(f->name, "labels");
 
@@ -288,7 +288,7 @@ static void events(void **state)
 				 .from = READY,
 				 .to = CANCELED,
 				 .at = 1 };
-	struct event wrong[18];
+	struct event wrong[20], chained = e;
 	size_t n = 0;
 
 	(void)state;
@@ -313,8 +313,14 @@ static void events(void **state)
 	wrong[n++].to = STATUS_END;
 	wrong[n++].at = -1;
 	wrong[n++].at = WHEN_MAX + 1;
+	wrong[n++].prev = STR("short");
+	wrong[n++].expires = -1;
+	wrong[n++].expires = WHEN_MAX + 1;
 	for (size_t i = 0; i < n; i++)
 		assert_non_null(event_fault(&wrong[i]));
+	chained.prev = STR("\xff\xfe\xfd\xfc\xfb\xfa\xf9\xf8\xf7\xf6\xf5\xf4\xf3\xf2\xf1\xf0");
+	chained.expires = WHEN_MAX;
+	assert_null(event_fault(&chained));
 }
 
 static void answers(void **state)

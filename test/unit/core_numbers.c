@@ -276,6 +276,7 @@ static void test_fields(void **state)
 		{ 69, "changed_token" },
 		{ 70, "changed_at" },
 		{ 71, "last_expires_at" },
+		{ 72, "chain" },
 	};
 
 	(void)state;
@@ -306,8 +307,20 @@ static void test_packed(void **state)
 	struct str words[] = { STR("w1"), STR("w2") };
 	struct task t = { .id = STR("t1"), .title = STR("x"), .status = READY, .fence = 7 };
 	struct grant g = { STR("token"), 11, 12, 13 }, h = { STR("other"), 14, 15, 16 };
-	struct event e = { STR("claimed"), STR("t1"),   STR("al"), STR("r"), STR("text"), 3,
-			   READY,          IN_PROGRESS, STR("{}"), STR(""),  STR("c9"),   17 };
+	struct event e = { STR("claimed"),
+			   STR("t1"),
+			   STR("al"),
+			   STR("r"),
+			   STR("text"),
+			   3,
+			   READY,
+			   IN_PROGRESS,
+			   STR("{}"),
+			   STR(""),
+			   STR("0123456789abcdef"),
+			   18,
+			   STR("c9"),
+			   17 };
 	struct candidate c = { STR("t2"), STR("title"), STR("why"), 1, 4 };
 	struct answer ans = {
 		.code = CONFLICT,
@@ -343,9 +356,9 @@ static void test_packed(void **state)
 
 	(void)state;
 	answer_pack(&ans, &b);
-	assert_bytes(&b, "7a1a2dcf60aa3e9c5e73af0c1943230c4c19b855e9f5344f6a4c1da3af17ae4f");
+	assert_bytes(&b, "032d0ed536c9958d9634ac9f2f28491715edee68bd73a34a353f4656a0d9d63c");
 	event_pack(&e, &b);
-	assert_bytes(&b, "33a5e7c69c43b946be7386f7395721915fb05f4c5fd59252d2337c64109dd76f");
+	assert_bytes(&b, "2f2521106e0fa13d71b56241a27075273fd56b78f9038ce0c94bcbe6f6631376");
 	GIVE(&rq, id, STR("t1"));
 	GIVE(&rq, ttl, 900000);
 	GIVE(&rq, labels, ((struct strs){ words, 2 }));

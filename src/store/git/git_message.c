@@ -59,6 +59,9 @@ static json_t *event_fields(const struct event *e)
 	set_number(o, "to", e->to);
 	json_set_text(o, "changes", e->changes);
 	json_set_text(o, "unblock_action", e->unblock_action);
+	if (e->prev.n)
+		json_object_set_new(o, "prev", bytes_json(e->prev));
+	set_number(o, "expires", e->expires);
 	return o;
 }
 
@@ -83,8 +86,11 @@ static struct str git_message_member(const json_t *o, const char *name)
 	return str_n(json_string_value(v), json_string_length(v));
 }
 
-static struct str event_data(const json_t *o, struct arena *a)
+static bool event_data(const json_t *o, struct str *out, struct arena *a)
 {
+	const json_t *hash = json_object_get(o, "prev");
+	struct str prev = STR("");
+	const bool whole = !hash || bytes_parse(hash, &prev, a);
 	const struct event e = {
 		.name = git_message_member(o, "event"),
 		.task = git_message_member(o, "task"),
@@ -96,14 +102,15 @@ static struct str event_data(const json_t *o, struct arena *a)
 		.to = json_integer_value(json_object_get(o, "to")),
 		.changes = git_message_member(o, "changes"),
 		.unblock_action = git_message_member(o, "unblock_action"),
+		.prev = prev,
+		.expires = json_integer_value(json_object_get(o, "expires")),
 	};
 	struct buf b = BUF_MAX(GIT_RECORD_MAX);
-	struct str out;
 
 	event_pack(&e, &b);
-	out = arena_str(a, buf_str(&b));
+	*out = arena_str(a, buf_str(&b));
 	buf_free(&b);
-	return out;
+	return whole;
 }
 
 static bool entry_parse(const json_t *o, struct entry *e, struct arena *a)
@@ -115,8 +122,7 @@ static bool entry_parse(const json_t *o, struct entry *e, struct arena *a)
 		return false;
 	if (data)
 		return bytes_parse(data, &e->data, a);
-	e->data = event_data(o, a);
-	return true;
+	return event_data(o, &e->data, a);
 }
 
 /* --- the message -------------------------------------------------------------------------------- */
