@@ -115,6 +115,51 @@ struct load_report {
 	bool interrupted;
 };
 
+/* --- the audit of a queue's own log --------------------------------------------------------------- */
+
+struct item; /* queue/transfer.h */
+
+enum audit_kind {
+	AUDIT_CHAIN,   /* a line was removed, changed, moved or inserted */
+	AUDIT_FENCE,   /* a fence that did not grow, or that no line granted */
+	AUDIT_HOLDERS, /* a lock was granted while another one was live */
+	AUDIT_LOCK,    /* a holder's call without its lock */
+	AUDIT_STATUS,  /* a change of status that no operation makes */
+	AUDIT_RECORD,  /* the task's record disagrees with its newest line */
+	AUDIT_LINE,    /* a line that pawl did not write */
+	AUDIT_KINDS
+};
+
+#define AUDIT_SHOWN 1000 /* findings kept; all are counted */
+
+struct audit_finding {
+	enum audit_kind kind;
+	struct str task, text, cursor; /* cursor: of the line; empty: it is about the record */
+	int64_t line, at;              /* number of the line, from 1, and its time */
+};
+
+struct audit_plan {
+	struct queue *queue;
+	int64_t since; /* leave out what happened before; 0: nothing */
+	/* Other programs write to the store, too: their changes are not in the log. */
+	bool shared;
+	/* Gets every record and line, too; may be NULL. > 0 stops the audit. */
+	int (*each)(void *ctx, const struct item *it);
+	/* Called after some lines; may be NULL. */
+	void (*progress)(void *ctx, size_t lines);
+	void *ctx;
+};
+
+struct audit_report {
+	int64_t lines, tasks, acquisitions; /* since plan->since */
+	int64_t from;                       /* time of the first of these lines; 0: there is none */
+	int64_t restarts;                   /* chains that began again: import, repair, restore */
+	int64_t violations, counts[AUDIT_KINDS];
+	struct audit_finding *findings; /* in the caller's arena */
+	size_t n_findings;
+	int stopped; /* by plan->each() */
+};
+
 /* --- the module --------------------------------------------------------------------------------- */
 
 struct proof_ops {
@@ -131,6 +176,11 @@ struct proof_ops {
 	/* Removes a scratch queue that was left behind. */
 	enum result (*remove)(const struct torture_plan *plan, struct str queue, struct answer *ans,
 			      struct arena *a);
+	/* Checks the event log of a queue and its records, in one snapshot. Memory grows with the number of tasks, not
+	 * with that of the lines. */
+	enum result (*audit)(const struct audit_plan *plan, struct audit_report *out,
+			     struct answer *ans, struct arena *a);
+	const char *(*audit_kind_name)(enum audit_kind kind);
 	/* Runs many processes, each with its operations, on a scratch queue of the store. Uses the
 	 * plan's agents (number of processes), calls (for each process), uri, timeout and progress.
 	 * Results as for torture(). */

@@ -11,6 +11,8 @@ static const struct proof_ops ops = {
 	.kind_name = check_kind_name,
 	.left = torture_left,
 	.remove = torture_remove,
+	.audit = audit_queue,
+	.audit_kind_name = audit_kind_name,
 	.load = load_run,
 };
 

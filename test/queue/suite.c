@@ -9,6 +9,7 @@
 #include "kit/store_uri.h"
 #include "format/task_form.h"
 #include "format/answer_form.h"
+#include "proof/check/checker.h"
 
 static char uri[600], folder[FOLDER_ROOM];
 static unsigned queues;
@@ -152,11 +153,28 @@ int suite_setup(void **state)
 	return 0;
 }
 
+/* Whatever the test did, the log must not look as if somebody had changed it. */
+static void audit(struct suite *s)
+{
+	struct audit_plan plan = { .queue = s->q };
+	struct audit_report found;
+	struct answer ans = { 0 };
+
+	if (audit_queue(&plan, &found, &ans, &s->a) != SUCCESS)
+		fail_msg("audit: %.*s", STRF(ans.message));
+	for (size_t i = 0; i < found.n_findings; i++)
+		print_error("audit: %s: %.*s: %.*s\n", audit_kind_name(found.findings[i].kind),
+			    STRF(found.findings[i].task), STRF(found.findings[i].text));
+	if (found.violations)
+		fail_msg("the audit finds %lld violations", (long long)found.violations);
+}
+
 int suite_teardown(void **state)
 {
 	struct suite *s = *state;
 	struct answer ans = { 0 };
 
+	audit(s);
 	if (is_served()) /* which has a limit of open queues */
 		assert_int_equal(queue_discard(s->q, &ans, &s->a), SUCCESS);
 	queue_close(s->q);

@@ -39,6 +39,10 @@ const char *check_kind_name(enum check_kind kind); /* "fence" */
 void history_check(const struct history_log *log, struct check_report *out, struct arena *a);
 /* The sum of the counts. */
 size_t check_violations(const struct check_report *r);
+/* proof/proof.h says what they do. */
+enum result audit_queue(const struct audit_plan *plan, struct audit_report *out, struct answer *ans,
+			struct arena *a);
+const char *audit_kind_name(enum audit_kind kind); /* "chain" */
 /* Prints for people: the counts, the findings with their calls, the seed. */
 void check_print(const struct check_report *r, const struct history_log *log, struct buf *out);
 
