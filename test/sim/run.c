@@ -1,5 +1,7 @@
 #include "sim.h"
 
+#include "proof/check/checker.h"
+
 #include <stdarg.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -318,6 +320,23 @@ static bool ask(struct sim *s, enum op op, struct str id)
 	return true;
 }
 
+/* The event log must agree with the records, too. */
+static bool audit_log(struct sim *s)
+{
+	const struct audit_plan plan = { .queue = s->q };
+	struct audit_report found;
+	struct answer ans = { 0 };
+
+	arena_free(&s->call);
+	if (audit_queue(&plan, &found, &ans, &s->call) != SUCCESS)
+		return sim_wrong(s, "audit: %.*s", STRF(ans.message));
+	if (found.violations)
+		return sim_wrong(s, "audit: line %lld, %.*s: %.*s",
+				 (long long)found.findings[0].line, STRF(found.findings[0].task),
+				 STRF(found.findings[0].text));
+	return true;
+}
+
 bool sim_end(struct sim *s)
 {
 	static const enum op whole[] = { OP_LIST, OP_LOCKS, OP_OVERVIEW, OP_ID_PEEK,
@@ -329,7 +348,7 @@ bool sim_end(struct sim *s)
 	for (uint32_t i = MODEL_GUARDS; i <= model_count(s->w, MODEL_TASK); i++)
 		if (!ask(s, OP_SHOW, model_text(s->w, MODEL_TASK, i)))
 			return false;
-	return watch_end(s);
+	return watch_end(s) && audit_log(s);
 }
 
 bool sim_run(const struct script *script, FILE *to, struct buf *why, size_t *done)

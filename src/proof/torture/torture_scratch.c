@@ -1,6 +1,7 @@
 /* Creates, reads and removes the scratch queue of a torture run. While the run is active, it holds the lock of the task
  * "keeper". So the store does not correct its clock during the run, and another process can see that the queue is in use. */
 #include "base/os.h"
+#include "proof/check/checker.h"
 #include "proof/torture/torture_private.h"
 #include "queue/remote_queue.h"
 
@@ -288,6 +289,22 @@ static void on_finding(void *ctx, enum check_level level, const char *what, stru
 			arena_printf(x->arena, "the store: %s: %.*s", what, STRF(text)));
 }
 
+/* The log of the run must agree with the records, and nothing may look changed. */
+static enum result audit_log(struct queue *q, struct torture_report *report, struct answer *ans,
+			     struct arena *a)
+{
+	const struct audit_plan plan = { .queue = q };
+	struct audit_report found;
+	enum result code = audit_queue(&plan, &found, ans, a);
+
+	for (size_t i = 0; code == SUCCESS && i < found.n_findings; i++)
+		report->faults = arena_append(a, report->faults,
+					      arena_printf(a, "the event log: %.*s: %.*s",
+							   STRF(found.findings[i].task),
+							   STRF(found.findings[i].text)));
+	return code;
+}
+
 enum result scratch_read(const struct torture_plan *plan, const struct board *b,
 			 struct torture_report *report, struct history *h, struct answer *ans,
 			 struct arena *a)
@@ -304,6 +321,8 @@ enum result scratch_read(const struct torture_plan *plan, const struct board *b,
 		code = read_log(q, report, ans, &scratch);
 	if (code == SUCCESS)
 		code = queue_check(q, on_finding, &(struct examination){ report, a }, ans, a);
+	if (code == SUCCESS)
+		code = audit_log(q, report, ans, a);
 	ans->message = arena_str(a, ans->message);
 	ans->hint = arena_str(a, ans->hint);
 	arena_free(&scratch);
