@@ -19,7 +19,8 @@ struct audit_args {
 };
 
 static const struct param params[] = {
-	PARAM(since, "since", P_TIME, .help = "leave out what happened before this time"),
+	PARAM(since, "since", P_TIME, .flags = P_PAST, .value = "TIME|DURATION",
+	      .help = "leave out what happened before this time, or longer ago"),
 	LOCAL(audit, export, "export", P_TEXT, .flags = P_FILLED, .value = "FILE",
 	      .help = "also write what was read to FILE, for tools/check-history"),
 	{ 0 }
@@ -33,12 +34,12 @@ const struct command cmd_audit = {
 	.group = "setup",
 	.summary = "check the event log: was every task held by one agent at a time?",
 	.detail =
-		"Reads the whole event log and the records of all tasks, in one snapshot, and checks them: fences only grow, "
-		"one lock at a time, every end belongs to the lock that was held, only allowed changes of status, and each "
-		"record agrees with its newest line. Each line has the hash of the line before it about the same task, so a "
-		"line that was removed, changed, moved or inserted is found. The exit code is 45 if there is a violation; the "
-		"answer then names each line. With --since it names only lines from that time on. It changes nothing. Through "
-		"a server it needs the role admin. A branch of lock files has no such chain.",
+		"Reads the whole event log and the records of all tasks, in one snapshot, and checks what they say. Fences only "
+		"grow. A task has one live lock at a time. Every end belongs to the lock that was held. Only allowed changes of "
+		"status happen, and each record agrees with its newest line. Each line has the hash of the line before it about "
+		"the same task, so a line that was removed, changed, moved or inserted is found. The exit code is 45 if there is "
+		"a violation; the answer then names each line. With --since it names only lines from that time on. It changes "
+		"nothing. Through a server it needs the role admin. A branch of lock files has no such chain.",
 	.example = "pawl audit\n"
 		   "pawl audit --since 7d\n"
 		   "pawl audit --json",
@@ -148,29 +149,37 @@ static json_t *finding_json(const struct audit_finding *f, const char *kind, str
 	return o;
 }
 
-static void audit_tell(struct session *s, const struct proof_ops *proof,
-		       const struct audit_report *r, struct reply *out)
+static void audit_findings(struct session *s, const struct proof_ops *proof,
+			   const struct audit_report *r, json_t *o)
 {
-	json_t *o = json_object(), *found = json_object(), *list = json_array();
+	json_t *found = json_object(), *list = json_array();
 
-	json_object_set_new(o, "acquisitions", json_integer(r->acquisitions));
-	json_object_set_new(o, "lines", json_integer(r->lines));
-	json_object_set_new(o, "tasks", json_integer(r->tasks));
-	if (r->from)
-		json_set_text(o, "from", when_text(s->arena, r->from));
-	json_object_set_new(o, "restarts", json_integer(r->restarts));
-	json_object_set_new(o, "violations", json_integer(r->violations));
 	for (int i = 0; i < AUDIT_KINDS; i++)
 		if (r->counts[i])
 			json_object_set_new(found, proof->audit_kind_name((enum audit_kind)i),
 					    json_integer(r->counts[i]));
-	json_object_set_new(o, "found", found);
 	for (size_t i = 0; i < r->n_findings; i++)
 		json_array_append_new(
 			list, finding_json(&r->findings[i],
 					   proof->audit_kind_name(r->findings[i].kind), s->arena));
+	json_object_set_new(o, "found", found);
 	json_object_set_new(o, "findings", list);
-	json_object_set_new(reply_more(out), "audit", o);
+}
+
+static void audit_tell(struct session *s, const struct proof_ops *proof,
+		       const struct audit_report *r, struct reply *out)
+{
+	json_t *o = reply_more(out);
+
+	json_object_set_new(o, "acquisitions", json_integer(r->acquisitions));
+	json_object_set_new(o, "lines", json_integer(r->lines));
+	json_object_set_new(o, "checked", json_integer(r->tasks));
+	if (r->from)
+		json_set_text(o, "from", when_text(s->arena, r->from));
+	json_object_set_new(o, "restarts", json_integer(r->restarts));
+	json_object_set_new(o, "violations", json_integer(r->violations));
+	if (r->violations)
+		audit_findings(s, proof, r, o);
 }
 
 static enum result audit_violated(struct session *s, const struct audit_report *r,
@@ -180,8 +189,7 @@ static enum result audit_violated(struct session *s, const struct audit_report *
 		VIOLATION,
 		arena_printf(s->arena, "the event log has %lld violation%s",
 			     (long long)r->violations, r->violations == 1 ? "" : "s"),
-		STR("keep a copy before anything else: pawl backup; doc/guides/audit.md says "
-		    "what each kind means"),
+		STR("keep a copy before anything else: pawl backup; pawl help VIOLATION says what to do"),
 		out);
 }
 
@@ -278,7 +286,7 @@ static void show_finding(struct view *v, const json_t *f)
 
 static void audit_show(const struct reply *r, struct view *v)
 {
-	const json_t *o = json_object_get(r->more, "audit"), *f;
+	const json_t *o = r->more, *f;
 	struct str from = json_get(o, "from");
 	size_t i;
 
@@ -290,7 +298,7 @@ static void audit_show(const struct reply *r, struct view *v)
 		return;
 	view_count(v, PLAIN, view_int(o, "acquisitions"), "acquisition");
 	if (from.n)
-		view_text(v, PLAIN, " since %s", from.p);
+		view_text(v, PLAIN, " since %.*s", STRF(from));
 	if (view_int(o, "violations"))
 		view_text(v, RED, ", %lld violation%s\n", (long long)view_int(o, "violations"),
 			  view_int(o, "violations") == 1 ? "" : "s");

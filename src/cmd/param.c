@@ -247,6 +247,10 @@ static const char *set_time(const struct param *p, int64_t *at, struct str text,
 	if (p->type == P_DATE ? when_parse_date(text, now, at, a)
 			      : when_parse_words(text, now, at, a))
 		return NULL;
+	if (p->flags & P_PAST && duration_parse(text, at) && *at <= now) {
+		*at = now - *at;
+		return NULL;
+	}
 	return param_fault(a, text, what);
 }
 

@@ -17,6 +17,7 @@
 #include "base/when.h"
 #include "core/lease.h"
 #include "core/rules.h"
+#include "core/typed.h"
 #include "core/validate.h"
 #include "format/record_form.h"
 #include "format/task_form.h"
@@ -222,7 +223,7 @@ static bool may_be_cut(const struct audit *x, const struct event *ev)
 	return x->cut && x->relogged && is_one_of(ev->name, names);
 }
 
-static bool follows(const struct trail *t, const struct event *ev)
+static bool audit_continues(const struct trail *t, const struct event *ev)
 {
 	return ev->prev.n == SHORT_HASH_LEN && !memcmp(ev->prev.p, t->head, SHORT_HASH_LEN);
 }
@@ -239,7 +240,7 @@ static void check_first(struct audit *x, const struct event *ev)
 
 static void check_next(struct audit *x, struct trail *t, const struct event *ev)
 {
-	if (follows(t, ev) || t->lowered || may_be_cut(x, ev))
+	if (audit_continues(t, ev) || t->lowered || may_be_cut(x, ev))
 		return;
 	if (!ev->prev.n && may_start(ev)) {
 		x->out->restarts++;
@@ -247,10 +248,12 @@ static void check_next(struct audit *x, struct trail *t, const struct event *ev)
 		return;
 	}
 	audit_find(x, AUDIT_CHAIN, ev->task,
-		   arena_printf(x->arena, "line %lld does not follow line %lld: %s",
-				(long long)x->line, (long long)t->line,
-				ev->prev.n ? "a line was removed, changed, moved or inserted"
-					   : "it has no hash of the line before it"));
+		   arena_printf(x->arena,
+				ev->prev.n ? "line %lld does not follow line %lld: that one was "
+					     "changed, a line between them was removed, or one of "
+					     "them was moved or inserted"
+					   : "line %lld does not name line %lld, the one before it",
+				(long long)x->line, (long long)t->line));
 	trail_doubt(t);
 }
 
@@ -372,7 +375,7 @@ static void audit_acquire(struct audit *x, struct trail *t, const struct entry *
 					"it grants fence %lld while fence %lld is live until %s",
 					(long long)ev->fence, (long long)t->fence,
 					arena_cstr(x->arena, when_text(x->arena, t->expires))));
-	x->out->acquisitions += !over && e->at >= x->plan->since;
+	x->out->acquisitions += !over && e->at >= x->plan->since && !typed_of(ev->task);
 	t->lock = LOCK_HELD;
 	t->manual = str_is(ev->name, "locked");
 	t->expires = ev->expires;
