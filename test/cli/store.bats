@@ -30,7 +30,7 @@ with_arguments() {
 		block) echo "block t1 -r r -u u" ;;
 		review) echo "review t1 -s s" ;;
 		escalate | fail | rework | reopen | cancel | "lock break") echo "$name t1 -r r" ;;
-		next | list | status | log | report | stats | queues | pause | resume | "lock list" | "lock cleanup" | "lock init" | id*) echo "$name" ;;
+		next | list | status | log | audit | report | stats | queues | pause | resume | "lock list" | "lock cleanup" | "lock init" | id*) echo "$name" ;;
 		*) echo "$name t1" ;;
 		esac
 	done < <(all_commands)

@@ -92,6 +92,27 @@ static inline void final(struct text *t, int at, const char *id, const char *tas
 	add(t, "{'t':%lld,'final':'%s','now':%d,'task':%s}", NS(at), id, 1000 + at, task);
 }
 
+/* For tools/check-history: writes the history to a folder, and the kinds that the checker found into its name. */
+static inline void keep(const struct text *t, unsigned kinds)
+{
+	static int written;
+	const char *folder = getenv("PAWL_KEEP_HISTORIES");
+	struct buf name = BUF_MAX(4096);
+	FILE *f;
+
+	if (!folder)
+		return;
+	buf_addf(&name, "%s/%d-", folder, ++written);
+	for (int k = 0; k < CHECK_KINDS; k++)
+		if (kinds >> k & 1)
+			buf_addf(&name, "%s,", check_kind_name((enum check_kind)k));
+	f = fopen(name.p, "w");
+	assert_non_null(f);
+	fwrite(t->b.p, 1, t->b.n, f);
+	fclose(f);
+	buf_free(&name);
+}
+
 /* The kinds of violations found, as a set. Frees the text. */
 static inline unsigned found(struct text *t)
 {
@@ -107,6 +128,7 @@ static inline unsigned found(struct text *t)
 	assert_int_equal(r.undecided, 0);
 	for (int k = 0; k < CHECK_KINDS; k++)
 		kinds |= (r.counts[k] > 0) << k;
+	keep(t, kinds);
 	if (getenv("SHOW_FINDINGS")) {
 		struct buf b = BUF_MAX(1 << 20);
 
