@@ -87,7 +87,7 @@ changed() {
 	pawl resume
 	pawl archive --older-than 0s
 	clean
-	is '.lines > 30 and .acquisitions == 7'
+	is '.lines > 30 and .acquisitions == 7 and .restarts == 0'
 }
 
 @test "audit: a lease that expired" {
