@@ -289,6 +289,21 @@ changed() {
 	found chain t1
 }
 
+@test "audit: locks that another program made and removed" {
+	[[ ${PAWL_TEST_STORE-} == files:* ]] || skip "about a folder that other programs write to"
+	pawl create mine -i t1
+	pawl claim t1
+	folder=$BATS_TEST_TMPDIR/locks
+	rm "$folder/t1.lock"
+	echo '{"task_id": "zz", "agent": "other", "claimed_at": "2026-02-06T10:30:00Z", "description": "x"}' >"$folder/zz.lock"
+	pawl list
+	clean
+	pawl claim t1
+	pawl done t1
+	clean
+	is '.acquisitions == 2'
+}
+
 @test "audit: what it read, for another program" {
 	work
 	pawl remove t3

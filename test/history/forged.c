@@ -218,6 +218,24 @@ static void holders(void **state)
 	CLEAN(l);
 }
 
+/* Another program removes a lock without a line. */
+static void shared(void **state)
+{
+	struct log l = claimed();
+
+	(void)state;
+	l.shared = true;
+	grant(&l, 20, "claimed", 2, 0);
+	line(&l, 30, "abandoned", 2, 0, 0);
+	line(&l, 40, "lock_broken", 3, 0, 0); /* of the other program's lock */
+	line(&l, 50, "done", 3, IN_PROGRESS, DONE);
+	CLEAN(l);
+	l = claimed();
+	l.shared = true;
+	grant(&l, 20, "claimed", 1, 0);
+	CAUGHT(l, FENCE);
+}
+
 static void manual(void **state)
 {
 	struct log l = begin();
@@ -392,9 +410,9 @@ static void restores(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(fences), cmocka_unit_test(holders),  cmocka_unit_test(manual),
-		cmocka_unit_test(ends),   cmocka_unit_test(statuses), cmocka_unit_test(records),
-		cmocka_unit_test(chains), cmocka_unit_test(restores),
+		cmocka_unit_test(fences),  cmocka_unit_test(holders), cmocka_unit_test(manual),
+		cmocka_unit_test(shared),  cmocka_unit_test(ends),    cmocka_unit_test(statuses),
+		cmocka_unit_test(records), cmocka_unit_test(chains),  cmocka_unit_test(restores),
 	};
 
 	return cmocka_run_group_tests_name("forged logs", tests, NULL, NULL);

@@ -344,7 +344,8 @@ static void check_fence(struct audit *x, struct trail *t, const struct event *ev
 		audit_find(x, AUDIT_FENCE, ev->task,
 			   arena_printf(x->arena, "its fence is %lld, after fence %lld",
 					(long long)ev->fence, (long long)t->fence));
-	else if (t->known && ev->fence > t->fence && !is_one_of(ev->name, bring))
+	else if (t->known && ev->fence > t->fence && !is_one_of(ev->name, bring) &&
+		 !x->plan->shared)
 		audit_find(x, AUDIT_FENCE, ev->task,
 			   arena_printf(x->arena,
 					"its fence is %lld, but the last one granted is %lld",
@@ -369,7 +370,7 @@ static void audit_acquire(struct audit *x, struct trail *t, const struct entry *
 		audit_find(x, AUDIT_FENCE, ev->task,
 			   arena_printf(x->arena, "it grants fence %lld, after fence %lld",
 					(long long)ev->fence, (long long)t->fence));
-	if (t->lock == LOCK_HELD && !over && e->at < t->expires)
+	if (t->lock == LOCK_HELD && !over && e->at < t->expires && !x->plan->shared)
 		audit_find(x, AUDIT_HOLDERS, ev->task,
 			   arena_printf(x->arena,
 					"it grants fence %lld while fence %lld is live until %s",
@@ -389,7 +390,7 @@ static void check_holder(struct audit *x, const struct trail *t, const struct ev
 	static const char *const own[] = { "done",    "review",   "escalated", "failed",
 					   "blocked", "unlocked", NULL };
 
-	if (t->lock == LOCK_NONE && is_one_of(ev->name, own))
+	if (t->lock == LOCK_NONE && is_one_of(ev->name, own) && !x->plan->shared)
 		audit_find(x, AUDIT_LOCK, ev->task,
 			   arena_printf(x->arena,
 					"`%.*s` needs the task's lock, and nobody held it",
@@ -399,10 +400,10 @@ static void check_holder(struct audit *x, const struct trail *t, const struct ev
 static void audit_abandoned(struct audit *x, struct trail *t, const struct entry *e,
 			    const struct event *ev)
 {
-	if (t->lock == LOCK_NONE)
+	if (t->lock == LOCK_NONE && !x->plan->shared)
 		audit_find(x, AUDIT_LOCK, ev->task,
 			   STR("nobody held the task that it calls abandoned"));
-	else if (t->lock == LOCK_HELD && e->at < t->expires &&
+	else if (t->lock == LOCK_HELD && e->at < t->expires && !x->plan->shared &&
 		 !str_starts(ev->text, STR("its process is dead")))
 		audit_find(x, AUDIT_HOLDERS, ev->task,
 			   arena_printf(x->arena,
