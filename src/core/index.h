@@ -13,9 +13,11 @@
 #define LANE_READY 1   /* eligible */
 #define LANE_LATER 2   /* eligible from eligible_at on */
 #define LANE_WAITING 3 /* waiting for dependencies; then as LANE_LATER */
-#define LANE_GOING 4   /* not a task: the record is absent from eligible_at on */
-#define LANE_PARENT 5  /* waiting for sub-tasks; then as LANE_LATER */
-#define LANE_BOTH 6    /* waiting for dependencies and sub-tasks */
+/* Not a task: the record is absent from eligible_at on. With created_at, it stays so long that its end may move with the
+ * clock: it does not keep a store from setting its clock. */
+#define LANE_GOING 4
+#define LANE_PARENT 5 /* waiting for sub-tasks; then as LANE_LATER */
+#define LANE_BOTH 6   /* waiting for dependencies and sub-tasks */
 
 #define LANE_BIT(lane) (1u << (lane))
 /* The lanes of tasks that are waiting for other tasks. */

@@ -39,7 +39,8 @@ static bool files_read_idle(struct view *v)
 		if (e->dropped)
 			continue;
 		if (ix->holder.n || ix->token.n || ix->lane == LANE_LATER ||
-		    ix->lane == LANE_GOING || (lane_waits(ix->lane) && ix->eligible_at))
+		    (ix->lane == LANE_GOING && !ix->created_at) ||
+		    (lane_waits(ix->lane) && ix->eligible_at))
 			return false;
 	}
 	return true;

@@ -272,10 +272,11 @@ static int sq_clock_idle(struct sq *s, bool *out)
 		"SELECT NOT EXISTS(SELECT 1 FROM record INDEXED BY record_held"
 		" WHERE holder IS NOT NULL OR token IS NOT NULL) AND NOT EXISTS(SELECT 1 FROM queue n"
 		" WHERE EXISTS(SELECT 1 FROM record r INDEXED BY record_lane WHERE r.q=n.n AND r.lane IN (" LANES_TIMED_TEXT
-		"))"
-		" OR EXISTS(SELECT 1 FROM record r INDEXED BY record_lane WHERE r.q=n.n AND r.lane IN (" LANES_WAITING_TEXT
-		")"
-		" AND r.eligible_at>0))",
+		") AND (r.lane=" LANE_TEXT(
+			LANE_LATER) " OR ifnull(r.created_at,0)=0))"
+				    " OR EXISTS(SELECT 1 FROM record r INDEXED BY record_lane WHERE r.q=n.n AND r.lane IN (" LANES_WAITING_TEXT
+				    ")"
+				    " AND r.eligible_at>0))",
 		&n);
 
 	*out = n != 0;
