@@ -120,8 +120,10 @@ struct answer {
 	struct notice
 		*came_back; /* why the task (or `next`) is work again; or NULL. fields: the event;
 				   * reason: a sentence */
-	int64_t barred; /* enum typed: a lock of this kind refuses the call, for at most wait_ms */
-	bool more;      /* more follow this page (LOG_PAGE, list with `after`). Never sent */
+	struct notice
+		*undone; /* undo: the change that was taken back (reason: its operation); or NULL */
+	int64_t barred;  /* enum typed: a lock of this kind refuses the call, for at most wait_ms */
+	bool more;       /* more follow this page (LOG_PAGE, list with `after`). Never sent */
 	/* This answer was not made, because earlier answers have filled the arena (arena_over). The
 	 * caller makes it again with another arena. Never sent. */
 	bool put_off;

@@ -124,6 +124,8 @@ static const char *refuse_forcible(const struct call *c)
 		return "undepend";
 	case OP_REMOVE:
 		return "remove";
+	case OP_UNDO:
+		return "undo";
 	case OP_CANCEL:
 		return "cancel";
 	case OP_STATUS:

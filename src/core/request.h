@@ -20,6 +20,7 @@
 #define OP_OWN 256u
 #define OP_REASON 512u
 #define OP_FORCE 1024u
+#define OP_UNDOABLE 2048u
 
 enum op {
 	OP_NONE = 0,

@@ -167,7 +167,7 @@ static bool words_good(const struct answer *ans)
 	return said_good(ans->message) && said_good(ans->hint) && said_good(ans->text) &&
 	       fault_valid(ans->fault) && (!ans->queue_id.n || token_valid(ans->queue_id)) &&
 	       list_good(ans->warnings, said_good) && notice_good(ans->changed) &&
-	       notice_good(ans->paused) && notice_good(ans->came_back);
+	       notice_good(ans->paused) && notice_good(ans->came_back) && notice_good(ans->undone);
 }
 
 static bool numbers_good(const struct answer *ans)
@@ -240,7 +240,7 @@ static bool is_emergency(enum op op)
 static bool needs_task(const struct request *rq)
 {
 	return op_flags(rq->op) & OP_TASK || is_emergency(rq->op) || rq->op == OP_CREATE ||
-	       rq->op == OP_TAKE || (rq->op == OP_NEXT && !rq->explain);
+	       rq->op == OP_TAKE || rq->op == OP_UNDO || (rq->op == OP_NEXT && !rq->explain);
 }
 
 static bool needs_lock(const struct request *rq)
@@ -260,7 +260,7 @@ static bool is_asked_for(const struct request *rq, struct str id)
 {
 	if (is_emergency(rq->op))
 		return str_eq_nocase(id, EMERGENCY_ID);
-	if (HAS(rq, id) && (op_flags(rq->op) & OP_TASK || rq->op == OP_CREATE))
+	if (HAS(rq, id) && (op_flags(rq->op) & OP_TASK || rq->op == OP_CREATE || rq->op == OP_UNDO))
 		return str_eq_nocase(id, rq->id);
 	return id_good(id);
 }

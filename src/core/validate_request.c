@@ -193,7 +193,8 @@ static const char *bad_force(const struct request *r)
 
 static const char *bad_version(const struct request *r)
 {
-	bool one = op_flags(r->op) & OP_TASK || (r->op == OP_ARCHIVE && HAS(r, id));
+	bool one = op_flags(r->op) & OP_TASK ||
+		   ((r->op == OP_ARCHIVE || r->op == OP_UNDO) && HAS(r, id));
 
 	if (!HAS(r, if_version) || (one && !(op_flags(r->op) & OP_READS) && !typed_is(r)))
 		return NULL;

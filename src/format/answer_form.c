@@ -204,7 +204,7 @@ static void kind_json(json_t *o, const struct answer *ans, struct arena *a)
 
 static void notices_json(json_t *o, const struct answer *ans, struct arena *a)
 {
-	const struct notice *c = ans->changed, *p = ans->paused;
+	const struct notice *c = ans->changed, *p = ans->paused, *u = ans->undone;
 	json_t *n;
 
 	if (c) {
@@ -226,6 +226,12 @@ static void notices_json(json_t *o, const struct answer *ans, struct arena *a)
 		json_set_text(n, "since", when_text(a, p->at));
 		json_set_text(n, "reason", p->reason);
 		json_object_set_new(o, "paused", n);
+	}
+	if (u) {
+		n = json_object();
+		json_set_text(n, "change", u->reason);
+		json_set_text(n, "at", when_text(a, u->at));
+		json_object_set_new(o, "undone", n);
 	}
 }
 
@@ -440,6 +446,7 @@ static const struct shape_member members[] = {
 	ONE(25, changed, notice_shape),
 	ONE(26, paused, notice_shape),
 	ONE(27, came_back, notice_shape),
+	ONE(36, undone, notice_shape),
 	ARRAY(15, ARRAY, tasks, n_tasks, task_shape),
 	ARRAY(17, ARRAY, events, n_events, event_shape),
 	ARRAY(18, ARRAY, candidates, n_candidates, candidate_shape),

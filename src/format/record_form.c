@@ -286,6 +286,18 @@ json_t *changes_json(struct str changes)
 	return NULL;
 }
 
+struct strs changes_names(struct str changes, struct arena *a)
+{
+	json_t *o = changes_json(changes), *v;
+	struct strs names = { 0 };
+	const char *name;
+
+	json_object_foreach(o, name, v)
+		names = arena_append(a, names, arena_str(a, str_c(name)));
+	json_decref(o);
+	return names;
+}
+
 /* --- for people --------------------------------------------------------------------------------- */
 
 static bool list_has(const json_t *list, const json_t *item)

@@ -55,6 +55,8 @@ json_t *event_json(const struct event *e, struct arena *a);
 struct str changes_of(const struct task *old, const struct task *now, struct arena *a);
 /* NULL: the text is not a JSON object. */
 json_t *changes_json(struct str changes);
+/* The names of the changed fields. */
+struct strs changes_names(struct str changes, struct arena *a);
 /* For people: priority 2 → 3, labels +ui, description changed. Empty if the text is not a JSON object. */
 struct str changes_text(struct str changes, struct arena *a);
 

@@ -20,6 +20,7 @@ void act_begin(struct act *w, struct edit *e)
 	w->call.paused = NULL;
 	w->e = e;
 	w->tasks = NULL;
+	w->notes = NULL;
 	w->guard = w->guard_was = 0;
 	w->given_back = (struct strs){ 0 };
 	w->writes = 0;
@@ -34,12 +35,18 @@ int act_refuse(struct act *w, enum result code, struct str message, struct str h
 	return REFUSED;
 }
 
-int act_role(struct act *w, const struct loaded *l)
+enum role act_role_needed(struct act *w, const struct loaded *l)
 {
 	const struct lock *lock = &l->task.lock;
 	bool own = lease_owned(lock, w->call.proof, w->e->now) ||
 		   lease_owned(lock, w->call.fresh, w->e->now);
-	enum role need = role_for_task(w->call.rq, &l->task, own);
+
+	return role_for_task(w->call.rq, &l->task, own);
+}
+
+int act_role(struct act *w, const struct loaded *l)
+{
+	enum role need = act_role_needed(w, l);
 
 	return role_refuse(w->call.rq->role, need, w->ans, w->call.arena) == SUCCESS ? 0 : REFUSED;
 }
@@ -193,6 +200,8 @@ static void act_put(struct act *w, struct loaded *l)
 	else
 		rec->ix.token = l->task.lock.token; /* keeps a store from resetting its clock */
 	edit_put(w->e, rec);
+	if (w->notes)
+		undo_touched(w, l);
 	l->rec = rec;
 	l->old = l->task;
 	l->dirty = false;

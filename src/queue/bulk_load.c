@@ -92,17 +92,21 @@ static int restart_lock(struct act *w, struct str key)
 	return 0;
 }
 
-/* Drops the answers kept for request ids, because they describe the replaced state. */
-static int clear_others(struct act *w)
+/* Drops what describes the replaced state: the earlier states of tasks that an undo would restore, and before a restore
+ * also the answers kept for request ids. */
+static int clear_others(struct loading *b, struct act *w)
 {
 	struct query q = { .pick = PICK_OTHERS };
 	struct strs keys = { 0 };
 	int r = act_keys(w, &q, &keys);
 
 	for (size_t i = 0; r >= 0 && i < keys.n; i++)
-		if (str_starts(keys.v[i], STR("request/"))) {
+		if (str_starts(keys.v[i], UNDO_SPACE) ||
+		    (b->load && str_starts(keys.v[i], STR("request/")))) {
 			edit_drop(w->e, keys.v[i]);
 			w->writes++;
+		} else if (!b->load) { /* a clear ends no chain */
+			continue;
 		} else if (str_starts(keys.v[i], STR("gone/"))) {
 			r = restart_chain(w, keys.v[i]);
 		} else if (str_starts(keys.v[i], STR("lock/"))) {
@@ -119,8 +123,8 @@ static int clear_piece(struct loading *b, struct act *w, bool rest)
 
 	for (size_t i = 0; !r && i < keys.n; i++)
 		r = clear_task(b, w, keys.v[i]);
-	if (!r && rest && b->load)
-		r = clear_others(w);
+	if (!r && rest)
+		r = clear_others(b, w);
 	return r;
 }
 

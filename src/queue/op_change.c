@@ -50,8 +50,7 @@ static int next_too(struct act *w, struct loaded *l)
 	return 0;
 }
 
-/* A Ready task with a canceled dependency would wait forever, so it goes to Needs Help. */
-static void op_change_settle(struct act *w, struct loaded *l)
+void settle_canceled(struct act *w, struct loaded *l)
 {
 	if (!graph_settle(&l->task, STR(""), w->e->now, w->call.arena))
 		return;
@@ -129,6 +128,7 @@ int do_change(struct act *w)
 		r = act_role(w, l);
 	if (r)
 		return r;
+	undo_begin(w, l);
 	act_apply(w, l);
 	name_changes(w, l);
 	granted = w->call.granted; /* next_too() overwrites it */
@@ -136,10 +136,10 @@ int do_change(struct act *w)
 	if (r > 0 && !l->rec && l->dirty)
 		w->ans->task = NULL; /* the refused claim did not create it */
 	if (!r && w->call.rq->op == OP_UPDATE && HAS(w->call.rq, parent))
-		r = set_parent(w, l);
+		r = set_parent(w, l, w->call.rq->parent);
 	if (r)
 		return r;
-	op_change_settle(w, l);
+	settle_canceled(w, l);
 	r = act_flush(w);
 	if (r)
 		return r; /* do not answer with a task that was not stored */

@@ -165,7 +165,7 @@ int do_create(struct act *w)
 		return r;
 	act_log(w, l, "created", l->task.title); /* before the events that its dependencies cause */
 	if (w->call.rq->parent.n)
-		r = set_parent(w, l);
+		r = set_parent(w, l, w->call.rq->parent);
 	if (!r)
 		r = add_depends(w, l);
 	if (r)

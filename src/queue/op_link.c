@@ -62,15 +62,15 @@ static int may_get_subtask(struct act *w, const struct task *t)
 	return REFUSED;
 }
 
-int set_parent(struct act *w, struct loaded *l)
+int set_parent(struct act *w, struct loaded *l, struct str id)
 {
 	struct loaded *parent;
 	int r = leave_parent(w, l);
 
 	l->task.parent = STR("");
-	if (r || !w->call.rq->parent.n)
+	if (r || !id.n)
 		return r;
-	r = act_load(w, w->call.rq->parent, &parent);
+	r = act_load(w, id, &parent);
 	if (r)
 		return r;
 	if (status_ended(parent->task.status))
@@ -120,7 +120,7 @@ static int check_depend(struct act *w, struct loaded *l, struct loaded *dep)
 	return r;
 }
 
-static int add_depend(struct act *w, struct loaded *l, struct str id)
+int add_depend(struct act *w, struct loaded *l, struct str id)
 {
 	struct loaded *dep;
 	int r;
@@ -201,6 +201,7 @@ int do_depend(struct act *w)
 	if (r)
 		return r;
 	act_answer(w, l);
+	undo_begin(w, l);
 	act_apply(w, l);
 	if (w->call.code != SUCCESS)
 		return act_decided(w, l);

@@ -202,6 +202,7 @@ int do_remove(struct act *w)
 	if (r)
 		return r;
 	act_answer(w, l);
+	undo_begin(w, l);
 	act_apply(w, l);
 	r = w->call.code != SUCCESS || w->call.n_events ? act_decided(w, l) : 0;
 	if (!r)
@@ -226,6 +227,7 @@ int do_remove(struct act *w)
 
 static void op_archive_run(struct act *w, struct loaded *l)
 {
+	undo_begin(w, l);
 	rules_apply(OP_ARCHIVE, &l->task, &w->call);
 	if (!w->call.changed)
 		return;

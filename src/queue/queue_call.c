@@ -39,6 +39,8 @@ static int queue_call_dispatch(struct act *w)
 		return do_cleanup(w);
 	case OP_ARCHIVE:
 		return do_archive(w);
+	case OP_UNDO:
+		return do_undo(w);
 	case OP_ID_CLAIM:
 		return do_id(w);
 	case OP_ID_INIT:
@@ -63,6 +65,7 @@ static int queue_call_refused(struct act *w, int r)
 static int act_change(struct act *w)
 {
 	int r = repeat_find(w);
+	bool done;
 
 	if (!r)
 		r = guard_check(w);
@@ -75,9 +78,12 @@ static int act_change(struct act *w)
 		r = identity_find(w);
 	if (r < 0)
 		return r;
-	if (!r)
-		repeat_keep(w);
+	done = !r;
 	r = act_flush(w);
+	if (!r && done)
+		r = undo_keep(w);
+	if (!r && done)
+		repeat_keep(w);
 	if (!r) {
 		identity_keep(w);
 		guard_tidy(w);
@@ -394,6 +400,7 @@ size_t queue_call_all(struct queue *q, const struct request *rqs, const size_t *
 			.own = rqs[i],
 			.parent = under && under[i] ? &answers[under[i] - 1] : NULL,
 		};
+		acts[i].act.joined = i > 0;
 		changes[i] = (struct change){ .fn = strict_run,
 					      .ctx = &acts[i],
 					      .wants = act_wants(q, &acts[i].act) };

@@ -63,6 +63,7 @@ struct act {
 	int64_t began_ns, ended_ns; /* the store started running it; the commit ended */
 	bool handed;                /* another process ran it */
 	bool failed;                /* the store failed */
+	bool joined;                /* not the first call of queue_call_all() */
 	int kind; /* enum health_kind: its counter; 0: the counter of the operation */
 
 	/* one run of the edit; act_begin() empties it */
@@ -71,6 +72,7 @@ struct act {
 	int64_t guard, guard_was; /* see queue_guard.c: new and stored value */
 	struct strs
 		given_back; /* eligible tasks that were passed over: the caller's loop released them */
+	struct undo_note *notes; /* changes of this request that can be undone (op_undo.c) */
 	size_t writes;      /* number of puts, drops and events so far */
 	bool nameless;      /* the queue has no id yet */
 	bool keep;          /* commit the changes although the call was refused */
@@ -115,6 +117,8 @@ void act_event_at(struct act *w, struct loaded *l, int64_t at, const struct even
 int act_queue_event(struct act *w, const struct event *ev);
 /* Adds an event about the task, with the request's agent. */
 void act_log(struct act *w, struct loaded *l, const char *name, struct str text);
+/* The role that the call needs for this task. */
+enum role act_role_needed(struct act *w, const struct loaded *l);
 /* Refuses a call on this task that needs a higher role than the caller has. */
 int act_role(struct act *w, const struct loaded *l);
 int act_refuse(struct act *w, enum result code, struct str message, struct str hint);
@@ -134,6 +138,15 @@ void gone_put(struct act *w, const struct loaded *l, int64_t fence);
 /* The key under which they are kept. */
 struct str gone_key(struct act *w, const struct loaded *l);
 
+#define UNDO_SPACE STR("undo/")
+struct str undo_key(struct str task_key, struct arena *a);
+/* Call it before the change: undo_keep() then keeps the task as it is now, if an undo can take the change back. */
+void undo_begin(struct act *w, const struct loaded *l);
+/* Call it for each task that the change puts: an undo restores other tasks, too. */
+void undo_touched(struct act *w, const struct loaded *l);
+/* Writes the records of the changes that can be undone. All tasks must be in the write-set. */
+int undo_keep(struct act *w);
+
 /* One for each kind of request. */
 int do_change(struct act *w); /* the operations of core/rules.h */
 int do_create(struct act *w);
@@ -147,11 +160,16 @@ int do_id_init(struct act *w);
 int do_typed(struct act *w);
 int do_emergency(struct act *w);
 int do_pause(struct act *w);
+int do_undo(struct act *w);
 /* Parts of them. */
 int take_next(struct act *w, struct loaded **out); /* *out NULL: no task is eligible */
 /* The task that an earlier call with this fresh token took and still holds; *out NULL: none. */
 int taken_before(struct act *w, struct loaded **out);
-int set_parent(struct act *w, struct loaded *l);
+/* Makes the task a sub-task of `id`; empty: of none. */
+int set_parent(struct act *w, struct loaded *l, struct str id);
+int add_depend(struct act *w, struct loaded *l, struct str id);
+/* A Ready task with a canceled dependency would wait for ever, so it goes to Needs Help. */
+void settle_canceled(struct act *w, struct loaded *l);
 /* Refuses with `message` if `from` waits for `to`. Both are keys. */
 int no_cycle(struct act *w, struct str from, struct str to, struct str message);
 /* For a task whose last fence cannot be read: a number above every fence that pawl has granted. */

@@ -489,7 +489,9 @@ static void want_records(struct list *l, const struct request *rq)
 		wants_key(l, COUNTER_KEY);
 	if (rq->id.n && typed_of(rq->id) == TYPED_NONE)
 		wants_task(l, rq->id);
-	if (rq->op == OP_CREATE && rq->id.n) {
+	if (rq->op == OP_UNDO && rq->id.n)
+		wants_key(l, undo_key(task_key(l->a, rq->id), l->a));
+	if ((rq->op == OP_CREATE || rq->op == OP_UNDO) && rq->id.n) {
 		struct str k = task_key(l->a, rq->id);
 
 		(void)str_cut(&k, '/');
@@ -506,7 +508,7 @@ static bool ends_task(const struct request *rq)
 	if (rq->op == OP_STATUS)
 		return status_ended(rq->status);
 	return rq->op == OP_DONE || rq->op == OP_CANCEL || rq->op == OP_APPROVE ||
-	       rq->op == OP_REOPEN || rq->op == OP_REMOVE;
+	       rq->op == OP_REOPEN || rq->op == OP_REMOVE || rq->op == OP_UNDO;
 }
 
 static void want_queries(struct list *l, const struct act *w)

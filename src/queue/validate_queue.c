@@ -8,6 +8,7 @@
 #include "format/answer_form.h"
 #include "format/record_form.h"
 #include "format/task_form.h"
+#include "format/undo_form.h"
 #include "queue/queue_private.h"
 #include "queue/remote_queue.h"
 
@@ -439,6 +440,17 @@ static const char *kept_fault(const struct record *r, struct arena *a)
 	return answer_fault(&ans, a);
 }
 
+static const char *undo_record_fault(const struct record *r, struct arena *a)
+{
+	struct str id = r->key;
+	struct undo u = { 0 };
+
+	(void)str_cut(&id, '/');
+	if (undo_unpack_head(r->hot, &u, a) || undo_unpack_rest(arena_str(a, r->body), &u, a))
+		return "its bytes are damaged";
+	return undo_fault(&u, arena_printf(a, "task/%.*s", STRF(id)), a);
+}
+
 const char *record_fault(const struct record *r, struct arena *a)
 {
 	const char *fault = key_fault(r->key);
@@ -455,6 +467,8 @@ const char *record_fault(const struct record *r, struct arena *a)
 		return r->hot.n == SHORT_HASH_LEN ? NULL : "the hash in it is damaged";
 	if (str_starts(r->key, STR("gone/")) || str_starts(r->key, STR("meta/")))
 		return number_valid(r->hot, &n) ? NULL : "its number is damaged";
+	if (str_starts(r->key, UNDO_SPACE))
+		return undo_record_fault(r, a);
 	return str_starts(r->key, STR("request/")) ? kept_fault(r, a) : NULL;
 }
 

@@ -378,6 +378,7 @@ static struct answer full_answer(enum answer_kind kind)
 			      .changed = &changed,
 			      .paused = &changed,
 			      .came_back = &changed,
+			      .undone = &changed,
 			      .barred = TYPED_BATCH };
 
 	two[0] = full_task();
@@ -428,7 +429,7 @@ static void answers(void)
 	ans.next = NULL;
 	ans.next_lock = NULL;
 	ans.standing = NULL;
-	ans.changed = ans.paused = ans.came_back = &least_notice;
+	ans.changed = ans.paused = ans.came_back = ans.undone = &least_notice;
 	ans.related = &least_related;
 	put_answer("answer without a next task", &ans);
 	ans.code = API_ERROR;

@@ -407,6 +407,7 @@ static const struct part parts[] = {
 	{ "read", read_tests },           { "selection", selection_tests },
 	{ "typed", typed_tests },         { "operators", operator_tests },
 	{ "prospects", prospects_tests }, { "can", can_tests },
+	{ "undo", undo_tests },
 };
 
 int main(int argc, char **argv)

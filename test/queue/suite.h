@@ -75,6 +75,6 @@ void creep(bool on);
 
 int create_tests(void), link_tests(void), remove_tests(void), lease_tests(void), repeat_tests(void),
 	lost_tests(void), read_tests(void), selection_tests(void), typed_tests(void),
-	operator_tests(void), prospects_tests(void), can_tests(void);
+	operator_tests(void), prospects_tests(void), can_tests(void), undo_tests(void);
 
 #endif

@@ -58,6 +58,7 @@ static const char *const changes[] = {
 	"undepend id=tied depends=other",
 	"pause",
 	"resume",
+	"undo id=over",
 };
 
 static void scene(struct suite *s)

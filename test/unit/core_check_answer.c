@@ -53,6 +53,7 @@ static void words(void **state)
 	refused((struct answer){ .queue_id = STR("a\nb") });
 	refused((struct answer){ .message = filled(3 * TEXT_MAX) });
 	refused((struct answer){ .came_back = &(struct notice){ .by = BAD_TEXT } });
+	refused((struct answer){ .undone = &(struct notice){ .by = BAD_TEXT } });
 	assert_true(word_valid(STR("a queue")));
 	assert_false(word_valid(STR("a\nqueue")));
 	assert_false(word_valid(STR("a\x7fqueue")));
@@ -218,7 +219,8 @@ static void codes(void **state)
 static void presence(void **state)
 {
 	static const enum op ids[] = { OP_ID_PEEK, OP_ID_CLAIM, OP_ID_INIT };
-	static const enum op with_task[] = { OP_SHOW, OP_CREATE, OP_UPDATE, OP_DONE, OP_NEXT };
+	static const enum op with_task[] = { OP_SHOW, OP_CREATE, OP_UPDATE,
+					     OP_DONE, OP_NEXT,   OP_UNDO };
 	static const enum op with_lock[] = { OP_TAKE, OP_CLAIM, OP_LOCK_ACQUIRE, OP_HEARTBEAT };
 	static const enum op emergencies[] = { OP_EMERGENCY, OP_EMERGENCY_ON, OP_EMERGENCY_OFF };
 	struct grant lock = { .ttl = 1 };
@@ -271,6 +273,8 @@ static void ids(void **state)
 		fits(OP_UPDATE, STR("t1"), (struct answer){ .code = CONFLICT, .task = &other }));
 	assert_true(fits(OP_CREATE, STR(""), (struct answer){ .task = &other }));
 	assert_false(fits(OP_CREATE, STR("t1"), (struct answer){ .task = &other }));
+	assert_true(fits(OP_UNDO, STR(""), (struct answer){ .task = &other }));
+	assert_false(fits(OP_UNDO, STR("t1"), (struct answer){ .task = &other }));
 	assert_false(fits(OP_TAKE, STR(""), (struct answer){ .task = &write_lock, .lock = &lock }));
 	assert_true(fits(OP_LOCK_ACQUIRE, STR("@write"),
 			 (struct answer){ .task = &write_lock, .lock = &lock }));

@@ -60,7 +60,7 @@ static void test_ops(void **state)
 		PIN(OP_LOCK_BREAK, 34),    PIN(OP_LOCK_CLEANUP, 35), PIN(OP_ARCHIVE, 36),
 		PIN(OP_TYPED, 37),         PIN(OP_EMERGENCY, 38),    PIN(OP_EMERGENCY_ON, 39),
 		PIN(OP_EMERGENCY_OFF, 40), PIN(OP_ID_INIT, 41),      PIN(OP_PAUSE, 42),
-		PIN(OP_RESUME, 43),
+		PIN(OP_RESUME, 43),        PIN(OP_UNDO, 44),
 	};
 
 	(void)state;

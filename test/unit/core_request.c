@@ -284,6 +284,7 @@ static const char *needs(enum op op)
 	case OP_EMERGENCY_OFF:
 	case OP_PAUSE:
 	case OP_RESUME:
+	case OP_UNDO:
 		return "a";
 	case OP_TAKE:
 		return "ak";
@@ -344,7 +345,8 @@ static void forced(void **state)
 	for (int i = OP_SHOW; i < OP_END; i++) {
 		enum op op = (enum op)i;
 		bool can = op == OP_UPDATE || op == OP_DEPEND || op == OP_UNDEPEND ||
-			   op == OP_CANCEL || op == OP_REMOVE || op == OP_RELEASE;
+			   op == OP_CANCEL || op == OP_REMOVE || op == OP_RELEASE ||
+			   op == OP_UNDO;
 		struct request r = good(op);
 
 		GIVE(&r, force, 1);
@@ -365,7 +367,7 @@ static void versions_of_one_task(void **state)
 	for (int i = OP_SHOW; i < OP_END; i++) {
 		enum op op = (enum op)i;
 		bool reads = strchr(needs(op), 'a') == NULL;
-		bool one = (strchr(needs(op), 's') && !reads) || op == OP_ARCHIVE;
+		bool one = (strchr(needs(op), 's') && !reads) || op == OP_ARCHIVE || op == OP_UNDO;
 		struct request r = good(op);
 
 		GIVE(&r, if_version, 1);
@@ -377,6 +379,10 @@ static void versions_of_one_task(void **state)
 	}
 	struct request r = good(OP_ARCHIVE);
 
+	GIVE(&r, if_version, 1);
+	TAKE_OUT(r, id);
+	assert_fault(&r, "--if-version is for");
+	r = good(OP_UNDO);
 	GIVE(&r, if_version, 1);
 	TAKE_OUT(r, id);
 	assert_fault(&r, "--if-version is for");

@@ -41,7 +41,7 @@ static const struct {
 	{ OP_LOCK_BREAK, ROLE_ADMIN },   { OP_LOCK_CLEANUP, ROLE_ADMIN },
 	{ OP_EMERGENCY_ON, ROLE_ADMIN }, { OP_EMERGENCY_OFF, ROLE_ADMIN },
 	{ OP_ID_INIT, ROLE_ADMIN },      { OP_PAUSE, ROLE_ADMIN },
-	{ OP_RESUME, ROLE_ADMIN },
+	{ OP_RESUME, ROLE_ADMIN },       { OP_UNDO, ROLE_AGENT },
 };
 
 static void test_every_operation(void **state)
