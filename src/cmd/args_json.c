@@ -126,7 +126,7 @@ static bool args_json_offered(const struct param *p, enum args_from from)
 
 const struct param *args_version(const struct command *c)
 {
-	bool one = op_flags(c->op) & OP_TASK && !(op_flags(c->op) & OP_READS);
+	bool one = c->op == OP_UNDO || (op_flags(c->op) & OP_TASK && !(op_flags(c->op) & OP_READS));
 
 	return one && c->flags & C_WRITE ? param_find(global_params, STR("if_version")) : NULL;
 }

@@ -17,7 +17,7 @@ struct batch_args {
 	struct args args; /* the fields that apply to every item */
 	struct strs words;
 	struct str file;
-	int64_t keep_going;
+	int64_t keep_going, yes;
 };
 
 #define PARAM_WORDS(word, text) \
@@ -65,6 +65,8 @@ static const struct param remove_params[] = {
 	PARAM_FORCE(
 		"remove a task even if other tasks depend on it, or another agent holds it (with --reason)"),
 	PARAM_REASON(0, "reason, for the log"),
+	LOCAL(batch, yes, "yes", P_FLAG, .letter = 'y', .flags = P_TERMINAL | P_HERE,
+	      .help = "do not ask at a terminal"),
 	{ 0 }
 };
 
@@ -79,6 +81,7 @@ static const struct param remove_params[] = {
 static enum result run_add(struct session *s, struct args *a, struct reply *out);
 static enum result run_update(struct session *s, struct args *a, struct reply *out);
 static enum result run_remove(struct session *s, struct args *a, struct reply *out);
+static void batch_show_removed(const struct reply *r, struct view *v);
 
 const struct command cmd_batch_add = {
 	.name = "batch add",
@@ -118,7 +121,7 @@ const struct command cmd_batch_remove = {
 	.name = "batch remove",
 	.group = "data",
 	.summary = "remove several tasks at once",
-	.detail = DETAIL("an id") "remove" DETAIL_END,
+	.detail = DETAIL("an id") "remove" DETAIL_END " `pawl undo ID` brings a removed task back.",
 	.example = "pawl batch remove t1 t2 t3\n"
 		   "pawl batch remove --file ids.txt --keep-going",
 	.see = "remove, clear, archive",
@@ -127,7 +130,7 @@ const struct command cmd_batch_remove = {
 	.flags = C_WRITE | C_DESTRUCTIVE | C_REPORT,
 	.fails = FAILS(NOT_FOUND),
 	.run = run_remove,
-	.show = data_show_items,
+	.show = batch_show_removed,
 };
 
 #define ITEMS_MAX 10000
@@ -312,6 +315,16 @@ static enum result run_each(struct batch *b, json_t *results, struct answer *fir
 	return first->code;
 }
 
+/* A person at a terminal agrees to a removal first. */
+static bool batch_agreed(struct batch *b, const struct batch_args *a)
+{
+	struct strs ids = { arena_array(b->s->arena, struct str, b->n), b->n };
+
+	for (size_t i = 0; i < b->n; i++)
+		ids.v[i] = b->rqs[i].id;
+	return a->yes || b->common->rq.force || remove_agreed(b->s, &cmd_batch_remove, ids);
+}
+
 static enum result batch_run_each(struct session *s, struct args *args, const struct command *each,
 				  struct reply *out)
 {
@@ -327,6 +340,8 @@ static enum result batch_run_each(struct session *s, struct args *args, const st
 	if (code == SUCCESS && !b.n)
 		code = run_fail(USAGE, STR("there are no items: give arguments, or --file FILE"),
 				STR("--file - reads them from standard input"), out);
+	if (code == SUCCESS && each == &cmd_remove && !batch_agreed(&b, a))
+		code = remove_refuse(out);
 	if (code != SUCCESS) {
 		json_decref(results);
 		return code;
@@ -358,4 +373,13 @@ static enum result run_update(struct session *s, struct args *a, struct reply *o
 static enum result run_remove(struct session *s, struct args *a, struct reply *out)
 {
 	return batch_run_each(s, a, &cmd_remove, out);
+}
+
+static void batch_show_removed(const struct reply *r, struct view *v)
+{
+	if (remove_preview(r, v))
+		return;
+	data_show_items(r, v);
+	if (!v->quiet && r->ans.code == SUCCESS)
+		view_text(v, DIM, "to take one back: pawl undo ID\n");
 }

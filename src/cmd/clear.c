@@ -1,19 +1,20 @@
 /*
- * pawl clear: removes all tasks. Without --yes or --force a person must agree first. Saved tokens
- * are deleted only after the commit.
+ * pawl clear: removes all tasks. Without --yes or --force a person must agree first. The backup is complete before the
+ * first task goes, and an error there changes nothing. Saved tokens are deleted only after the commit.
  */
 #include "cmd/cmd.h"
 #include "queue/transfer.h"
 
 struct clear_args {
 	struct args args;
-	int64_t yes, force;
+	int64_t yes, force, no_backup;
 };
 
 static const struct param params[] = {
 	LOCAL(clear, yes, "yes", P_FLAG, .letter = 'y', .help = "remove the tasks without asking"),
 	LOCAL(clear, force, "force", P_FLAG, .letter = 'f',
 	      .help = "remove the tasks without asking, held tasks included"),
+	LOCAL(clear, no_backup, "no-backup", P_FLAG, .help = "do not make a backup first"),
 	{ 0 }
 };
 
@@ -25,11 +26,10 @@ const struct command cmd_clear = {
 	.group = "data",
 	.summary = "remove all tasks",
 	.detail =
-		"pawl asks first, unless you give --yes. If an agent holds one of the tasks, nothing is removed (40) "
+		"pawl asks first, unless you give --yes, and makes a backup, which it names; `pawl restore` loads it. If an agent holds one of the tasks, nothing is removed (40) "
 		"without --force. The log and the fences stay: a new task with an old id continues its fence.",
-	.example = "pawl backup\n"
-		   "pawl clear --yes",
-	.see = "backup, remove, archive",
+	.example = "pawl clear --yes",
+	.see = "backup, restore, remove, archive",
 	.params = params,
 	.args_size = sizeof(struct clear_args),
 	.flags = C_WRITE | C_DESTRUCTIVE | C_IDEMPOTENT,
@@ -58,25 +58,42 @@ static bool clear_agreed(struct session *s, const struct clear_args *a, int64_t 
 	return said > 0;
 }
 
+/* An earlier backup is never replaced. */
+static enum result clear_backup(struct session *s, char **path, struct answer *ans)
+{
+	struct client *c = &s->client;
+	enum result code = data_free_name(c, path, ans);
+	struct backup b;
+
+	if (code == SUCCESS)
+		code = backup_write(c->conn.queue, *path, &b, ans, s->arena);
+	if (code != SUCCESS)
+		ans->hint =
+			STR("nothing was changed; --no-backup clears the queue without a backup");
+	return code;
+}
+
 static enum result clear_run(struct session *s, struct args *args, struct reply *out)
 {
 	const struct clear_args *a = (const struct clear_args *)args;
 	struct answer ans = { 0 }, locks;
 	enum result code = clear_overview(s, &ans);
-	int64_t n = 0;
+	int64_t n = 0, total = ans.total;
+	char *path = NULL;
 
 	if (code != SUCCESS)
 		return run_answer(&ans, out);
-	if (!clear_agreed(s, a, ans.total))
+	if (!clear_agreed(s, a, total))
 		return run_fail(
 			USAGE,
 			arena_printf(s->arena,
 				     "pawl clear would remove %lld task%s; nothing was changed",
-				     (long long)ans.total, ans.total == 1 ? "" : "s"),
-			STR("to remove them: pawl clear --yes; to save them first: pawl backup"),
-			out);
+				     (long long)total, total == 1 ? "" : "s"),
+			STR("to remove them: pawl clear --yes"), out);
 	locks = data_locks(s);
 	code = data_open(s, OP_HEAVY, &ans);
+	if (code == SUCCESS && total && !a->no_backup)
+		code = clear_backup(s, &path, &ans);
 	if (code == SUCCESS)
 		code = queue_clear(s->client.conn.queue, a->force, s->client.self.agent,
 				   s->client.self.run, &n, &ans, s->arena);
@@ -84,6 +101,8 @@ static enum result clear_run(struct session *s, struct args *args, struct reply 
 		return run_answer(&ans, out);
 	data_forget(s, &locks);
 	json_object_set_new(reply_more(out), "removed", json_integer(n));
+	if (path)
+		json_object_set_new(reply_more(out), "backup", json_str(str_c(path)));
 	return SUCCESS;
 }
 
@@ -99,4 +118,9 @@ static void clear_show(const struct reply *r, struct view *v)
 	}
 	view_count(v, GREEN, view_int(o, "removed"), "task");
 	view_text(v, GREEN, " removed\n");
+	if (!json_get(o, "backup").n)
+		return;
+	view_text(v, PLAIN, "backup: ");
+	view_data(v, PLAIN, json_get(o, "backup"));
+	view_text(v, DIM, "\nto take it back: pawl restore FILE --force\n");
 }

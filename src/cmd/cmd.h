@@ -39,6 +39,8 @@ struct data_progress {
 };
 void data_progress(void *progress, size_t done);
 void data_progress_end(struct data_progress *p);
+/* The name of a new backup: unlike `pawl backup`, a repair and a clear never replace an earlier one. */
+enum result data_free_name(struct client *c, char **path, struct answer *ans);
 /* The contents of the backup, for a queue to import. */
 struct load data_load(struct session *s, struct backup *b, struct data_progress *p);
 
@@ -70,6 +72,14 @@ struct repairs {
 
 /* Repairs the queue, under the lock of the whole queue and after a backup. */
 enum result doctor_repair(struct session *s, struct repairs *out, struct answer *ans);
+
+/* --- remove ----------------------------------------------------------------------------------- */
+
+/* Asks a person at a terminal. true: the person agrees, or there is no terminal. */
+bool remove_agreed(struct session *s, const struct command *c, struct strs ids);
+enum result remove_refuse(struct reply *out);
+/* Shows what remove_agreed() asks. false: the reply is no question. */
+bool remove_preview(const struct reply *r, struct view *v);
 
 /* --- edit ------------------------------------------------------------------------------------- */
 

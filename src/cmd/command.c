@@ -98,6 +98,7 @@ static const char *command_synonym(const char *word)
 		{ "new", "create" },
 		{ "delete", "remove" },
 		{ "rm", "remove" },
+		{ "revert", "undo" },
 		{ "start", "claim" },
 		{ "take", "claim" },
 		{ "pick", "next --claim" },

@@ -462,3 +462,15 @@ enum result plan_create(struct session *s, const struct request *common, struct 
 				STR("write each task as an item: - [ ] Fix the parser"), out);
 	return create_all(&p, out);
 }
+
+#define DATA_NAMES 100
+
+enum result data_free_name(struct client *c, char **path, struct answer *ans)
+{
+	int64_t now = queue_now(c->conn.queue);
+	enum result code = backup_name(c, now, path, ans);
+
+	for (int i = 1; code == SUCCESS && fs_exists(*path) && i < DATA_NAMES; i++)
+		code = backup_name(c, now + i, path, ans);
+	return code == SUCCESS ? backup_check(*path, false, ans, c->arena) : code;
+}

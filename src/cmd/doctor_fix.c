@@ -17,7 +17,6 @@
 
 #define LOCK_ID STR("@maintenance")
 #define DAY_S 86400
-#define NAMES 100
 
 /* --- the lock of the whole queue ------------------------------------------------------------------------ */
 
@@ -60,17 +59,6 @@ static enum result doctor_fix_renew(struct client *c, struct answer *ans)
 
 /* --- the files that it writes ---------------------------------------------------------------------------- */
 
-/* A repair never replaces an earlier backup, unlike `pawl backup`. */
-static enum result free_name(struct client *c, char **path, struct answer *ans)
-{
-	int64_t now = queue_now(c->conn.queue);
-	enum result code = backup_name(c, now, path, ans);
-
-	for (int i = 1; code == SUCCESS && fs_exists(*path) && i < NAMES; i++)
-		code = backup_name(c, now + i, path, ans);
-	return code == SUCCESS ? backup_check(*path, false, ans, c->arena) : code;
-}
-
 static struct str saved_name(const char *backup, struct arena *a)
 {
 	struct str stem = str_c(backup);
@@ -111,7 +99,7 @@ enum result doctor_repair(struct session *s, struct repairs *out, struct answer 
 	enum result code = client_open(c, STORE_WRITE, ans);
 
 	if (code == SUCCESS)
-		code = free_name(c, &out->backup, ans);
+		code = data_free_name(c, &out->backup, ans);
 	if (code != SUCCESS)
 		return code;
 	salvage_init(&saved, saved_name(out->backup, s->arena), s->arena);

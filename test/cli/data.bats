@@ -107,16 +107,22 @@ ITEM: id=t9 title=Nine\x0alives'
 	ask 40 clear --yes
 	ask 0 clear --force
 	is '.removed == 2'
+	backup=$(jq -r .backup <<<"$output")
+	call 0 restore "$backup" --force
+	ask 0 list
+	is '.total == 2'
+	ask 0 clear --force --no-backup
+	is '.removed == 2 and (has("backup") | not)'
 	ask 0 list
 	is '.total == 0'
 	ask 0 log "$a"
 	is '.events[-1].event == "removed"'
 	new A --id "$a"
 	ask 0 claim "$a"
-	is '.lock.fence == 2'
+	is '.lock.fence > 2'
 	pawl done "$a"
 	call 0 clear -y
-	says "1 task removed"
+	says "1 task removed" "backup: " "pawl restore FILE --force"
 	lines 0 clear --yes
 	same "$(new C)" t3
 }

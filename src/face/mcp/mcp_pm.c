@@ -71,10 +71,8 @@ static void pm_reshape(json_t *task, const struct task *t, int64_t now, struct a
 
 	json_object_set_new(task, "name", json_str(t->title));
 	json_object_set_new(task, "status", json_string(pm_spelt(t->status)));
-	if (mode)
-		json_object_set(task, "ra_mode", mode);
-	if (score)
-		json_object_set(task, "ra_score", score);
+	json_object_set(task, "ra_mode", mode); /* does nothing without a value */
+	json_object_set(task, "ra_score", score);
 	set_lock(task, t, now, a);
 }
 
@@ -189,11 +187,14 @@ static const struct command create_task = {
 	.show = show_message,
 };
 
-static void tell_update(struct session *s, const struct args *a, struct reply *out)
+static void tell_change(struct session *s, const struct args *a, struct reply *out)
 {
+	bool undo = a->rq.op == OP_UNDO, update = a->rq.op == OP_UPDATE;
+	const char *is = undo ? "as before" : update ? "updated" : "not locked";
+
 	pm_tell(s, a, out);
 	if (out->ans.code == SUCCESS)
-		pm_say(s, out, arena_printf(s->arena, "updated %.*s", STRF(a->rq.id)));
+		pm_say(s, out, arena_printf(s->arena, "%.*s is %s", STRF(a->rq.id), is));
 }
 
 static const struct param update_params[] = { TASK_ID,
@@ -215,7 +216,7 @@ static const struct command update_task = {
 	.flags = C_WRITE | C_IDEMPOTENT | C_DESTRUCTIVE,
 	.op = OP_UPDATE,
 	.ask = ask_fields,
-	.tell = tell_update,
+	.tell = tell_change,
 	.json = task_answer,
 	.show = show_message,
 };
@@ -230,13 +231,12 @@ static void limit_time(struct request *rq)
 static void say_locked(struct session *s, struct reply *out)
 {
 	const struct task *t = out->ans.task;
-	const struct lock *l = &t->lock;
+	int64_t at = t->lock.expires_at;
+	struct str until = at ? when_text(s->arena, at) : STR("");
 
 	pm_say(s, out,
-	       arena_printf(s->arena, "%.*s is %s; locked by %.*s until %s", STRF(t->id),
-			    pm_spelt(t->status), STRF(l->holder),
-			    arena_cstr(s->arena, l->expires_at ? when_text(s->arena, l->expires_at)
-							       : STR(""))));
+	       arena_printf(s->arena, "%.*s is %s; locked by %.*s until %.*s", STRF(t->id),
+			    pm_spelt(t->status), STRF(t->lock.holder), STRF(until)));
 }
 
 static bool is_locked(const struct answer *ans)
@@ -306,8 +306,7 @@ static const struct command update_task_status = {
 	.show = show_message,
 };
 
-/* Does this server hold the lock for the agent that asks? The agent's name alone would prove
- * nothing. */
+/* Does this server hold the agent's lock? The name alone would prove nothing. */
 static bool is_own(struct session *s, const struct request *rq, const struct answer *ans)
 {
 	return ans->code == CONFLICT && is_locked(ans) &&
@@ -354,13 +353,6 @@ static const struct command acquire_task_lock = {
 	.show = show_message,
 };
 
-static void tell_release(struct session *s, const struct args *a, struct reply *out)
-{
-	pm_tell(s, a, out);
-	if (out->ans.code == SUCCESS)
-		pm_say(s, out, arena_printf(s->arena, "%.*s is not locked", STRF(a->rq.id)));
-}
-
 static const struct param release_params[] = { TASK_ID, AGENT_ID, { 0 } };
 
 static const struct command release_task_lock = {
@@ -373,7 +365,7 @@ static const struct command release_task_lock = {
 	.params = release_params,
 	.flags = C_WRITE | C_IDEMPOTENT,
 	.op = OP_LOCK_RELEASE,
-	.tell = tell_release,
+	.tell = tell_change,
 	.json = task_answer,
 	.show = show_message,
 };
@@ -414,6 +406,20 @@ static const struct command get_task_lock_status = {
 	.op = OP_LOCK_STATUS,
 	.tell = tell_lock_status,
 	.json = lock_answer,
+	.show = show_message,
+};
+
+static const struct command undo_task = {
+	.name = "undo_task",
+	.summary = "take back the agent's last change of a task",
+	.model =
+		"Takes back agent_id's last change of a task. CONFLICT names who changed it since.",
+	.gives = "task undone success message is_locked lock_holder lock_expires_at",
+	.params = release_params,
+	.flags = C_WRITE,
+	.op = OP_UNDO,
+	.tell = tell_change,
+	.json = task_answer,
 	.show = show_message,
 };
 
@@ -580,9 +586,15 @@ static const struct command get_task_details = {
 };
 
 const struct command *const pm_tools[] = {
-	&create_task,          &update_task_status,
-	&acquire_task_lock,    &release_task_lock,
-	&get_task_lock_status, &get_available_tasks,
-	&get_task_details,     &update_task,
-	&list_tasks,           NULL,
+	&create_task,
+	&update_task_status,
+	&acquire_task_lock,
+	&release_task_lock,
+	&get_task_lock_status,
+	&get_available_tasks,
+	&get_task_details,
+	&update_task,
+	&list_tasks,
+	&undo_task,
+	NULL,
 };
