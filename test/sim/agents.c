@@ -251,7 +251,7 @@ static void give_version(struct crowd *c, struct request *rq)
 {
 	uint32_t task = model_find(c->sim.w, MODEL_TASK, rq->id);
 	int64_t version = task ? model_task(c->sim.m, task)->version : 1;
-	bool one = op_flags(rq->op) & OP_TASK || rq->op == OP_ARCHIVE;
+	bool one = op_flags(rq->op) & OP_TASK || rq->op == OP_ARCHIVE || rq->op == OP_UNDO;
 
 	if (!one || !HAS(rq, id) || op_flags(rq->op) & OP_READS || model_is_guard(rq->id) ||
 	    !chance(c, 8))
@@ -293,6 +293,9 @@ static void give_words(struct crowd *c, struct request *rq)
 		break;
 	case OP_UPDATE:
 		give_update(c, rq);
+		give_force(c, rq);
+		break;
+	case OP_UNDO:
 		give_force(c, rq);
 		break;
 	case OP_DEPEND:
@@ -371,7 +374,7 @@ static const struct weight of_holder[] = {
 	{ OP_UPDATE, 6 },     { OP_CANCEL, 4 },       { OP_STATUS, 9 },     { OP_LOCK_RELEASE, 5 },
 	{ OP_DEPEND, 3 },     { OP_UNDEPEND, 1 },     { OP_REMOVE, 2 },     { OP_UNBLOCK, 3 },
 	{ OP_CLAIM, 5 },      { OP_LOCK_ACQUIRE, 1 }, { OP_APPROVE, 1 },    { OP_REWORK, 1 },
-	{ OP_RETRY, 1 },      { OP_REOPEN, 1 },       { OP_LOCK_BREAK, 1 },
+	{ OP_RETRY, 1 },      { OP_REOPEN, 1 },       { OP_LOCK_BREAK, 1 }, { OP_UNDO, 2 },
 };
 static const struct weight of_anybody[] = {
 	{ OP_TAKE, 22 },       { OP_CLAIM, 16 },       { OP_LOCK_ACQUIRE, 8 }, { OP_CREATE, 16 },
@@ -494,7 +497,8 @@ static struct request *by_anybody(struct crowd *c)
 		give_list(c, rq);
 	else if (rq->op == OP_NEXT)
 		give_filter(c, rq);
-	else if (op_flags(rq->op) & OP_TASK || (rq->op == OP_ARCHIVE && chance(c, 60)))
+	else if (op_flags(rq->op) & OP_TASK || rq->op == OP_UNDO ||
+		 (rq->op == OP_ARCHIVE && chance(c, 60)))
 		GIVE(rq, id, chance(c, 75) ? id_in(c, good_statuses(rq)) : some_id(c));
 	if (rq->op == OP_NEXT && chance(c, 50))
 		GIVE(rq, explain, 1);

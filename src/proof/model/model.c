@@ -375,6 +375,9 @@ static void model_step_change(const struct step *s)
 	case OP_REMOVE:
 		step_drop(s);
 		return;
+	case OP_UNDO:
+		step_undo(s);
+		return;
 	case OP_LOCK_CLEANUP:
 		step_cleanup(s);
 		return;
@@ -387,6 +390,24 @@ static void model_step_change(const struct step *s)
 	default:
 		about_task(s);
 	}
+}
+
+/* A change that undo can take back needs the state before it. */
+static void change_and_note(const struct step *s)
+{
+	bool about = s->c->id && !model_is_guard(model_text(s->w, MODEL_TASK, s->c->id));
+	bool kept = (about && step_undoable(s, step_task(s, s->c->id)->status)) ||
+		    s->rq->op == OP_ARCHIVE;
+	struct model *before = kept ? malloc(model_size(s->m)) : NULL;
+
+	if (kept && !before)
+		abort();
+	if (before)
+		memcpy(before, s->m, model_size(s->m));
+	model_step_change(s);
+	if (before && s->want->code == SUCCESS)
+		step_undo_note(s, before);
+	free(before);
 }
 
 /* A repeat within a day gets the first answer. */
@@ -435,7 +456,7 @@ void model_step(struct model_world *w, struct model *m, const struct model_call 
 	if (op_flags(c->rq->op) & OP_READS) {
 		read_only(&s);
 	} else if (!answered_before(&s) && !step_kept_out(&s)) {
-		model_step_change(&s);
+		change_and_note(&s);
 		keep_answer(&s);
 	}
 }

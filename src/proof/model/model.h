@@ -70,7 +70,8 @@ struct model_task {
 	uint32_t spelled; /* the id as written: MODEL_TEXT */
 	uint32_t assignee, last_holder, run, parent;
 	/* the operator who changed the task over a lock, and the token of that lock */
-	uint32_t over_by, over_token, pad;
+	uint32_t over_by, over_token;
+	uint32_t undo; /* the last change that can be undone: MODEL_TEXT (model_undo.c) */
 	uint32_t title, type, summary, reason, unblock_action;
 	uint32_t labels[MODEL_LABELS];
 	uint32_t depends[MODEL_DEPENDS];
@@ -177,6 +178,7 @@ struct model_answer {
 	int64_t code; /* enum result; -1: this choice was impossible, discard the state */
 	int64_t now, repeated, existed, has_next, wait_ms;
 	int64_t paused;   /* the answer says that the queue is paused */
+	int64_t loose;    /* a refusal of undo: CONFLICT or MISCONFIGURED, as its log decides */
 	int64_t overrode; /* the call changed the task over another agent's lock */
 	int64_t touched;  /* LOCK_CLEANUP, ARCHIVE: number of changed tasks of this world */
 	/* Partial world, nothing taken here: a task of another world is right as well. So is an

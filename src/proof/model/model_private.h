@@ -89,6 +89,11 @@ void step_create(const struct step *s);
 void step_drop(const struct step *s);
 void step_cleanup(const struct step *s);
 void step_archive(const struct step *s);
+/* model_undo.c */
+/* The operation on a task with this status that undo could take back; OP_NONE: none. */
+enum op step_undoable(const struct step *s, int64_t status);
+void step_undo_note(const struct step *s, const struct model *before);
+void step_undo(const struct step *s);
 /* model_select.c */
 /* true: the call is refused, and `want` has the refusal. */
 bool step_kept_out(const struct step *s);
@@ -123,6 +128,7 @@ enum result step_release(const struct step *s, struct model_task *t);
 /* model_task.c */
 void step_fields(const struct step *s, struct model_task *t);
 enum result step_parent(const struct step *s, uint32_t task);
+bool step_waits_for_itself(const struct step *s, uint32_t task);
 int step_depends_at(const struct model_task *t, uint32_t on);
 enum result step_add_depends(const struct step *s, uint32_t task, bool *more);
 void step_depend_off(struct model_task *t, uint32_t on);

@@ -256,7 +256,7 @@ static bool model_link_leads(const struct step *s, uint32_t at, uint32_t goal, c
 	return false;
 }
 
-static bool waits_for_itself(const struct step *s, uint32_t task)
+bool step_waits_for_itself(const struct step *s, uint32_t task)
 {
 	char *seen = calloc(s->m->n_tasks, 1);
 	bool cycle;
@@ -280,7 +280,7 @@ enum result step_parent(const struct step *s, uint32_t task)
 	if (step_ended(step_task(s, s->c->parent)))
 		return MISCONFIGURED;
 	t->parent = s->c->parent;
-	return waits_for_itself(s, task) ? MISCONFIGURED : SUCCESS;
+	return step_waits_for_itself(s, task) ? MISCONFIGURED : SUCCESS;
 }
 
 int step_depends_at(const struct model_task *t, uint32_t on)
@@ -306,7 +306,7 @@ enum result step_add_depends(const struct step *s, uint32_t task, bool *more)
 		if (step_depends_at(t, 0) == MODEL_DEPENDS)
 			abort(); /* beyond the model's limit */
 		t->depends[step_depends_at(t, 0)] = on;
-		if (waits_for_itself(s, task))
+		if (step_waits_for_itself(s, task))
 			return MISCONFIGURED;
 		*more = true;
 	}
@@ -351,6 +351,7 @@ static void begin_task(const struct step *s, uint32_t task, struct str spelled)
 				  .class_rank = STANDARD,
 				  .priority = PRIORITY_DEFAULT,
 				  .fence = t->fence,
+				  .undo = t->undo,
 				  .version = 1,
 				  .created_at = s->now,
 				  .updated_at = s->now,
