@@ -175,11 +175,15 @@ static void undo_refuse(struct call *c, struct str id, const struct undo *u,
 bool undo_allowed(const struct task *t, const struct undo *u, const struct undo_facts *f,
 		  bool removed, struct call *c)
 {
+	struct task now = *t;
+
 	if (!u || !f->same || !str_eq(u->agent, c->rq->agent)) {
 		undo_refuse(c, t->id, u, f);
 		return false;
 	}
-	return removed || rules_free(t, c);
+	if (removed)
+		now.lock = (struct lock){ 0 }; /* nobody holds a task that is not there */
+	return rules_free(&now, c);
 }
 
 /* --- effects ------------------------------------------------------------------------------------- */

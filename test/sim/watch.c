@@ -99,7 +99,8 @@ static bool saw_success(struct sim *s, const struct model_call *c, const struct 
 {
 	bool changes = !(op_flags(c->rq->op) & OP_READS) && !ans->repeated;
 	bool acquires = ans->lock && ans->lock->token.n;
-	bool makes = c->rq->op == OP_CREATE || (c->rq->op == OP_CLAIM && s->claim_creates);
+	bool makes = c->rq->op == OP_CREATE || c->rq->op == OP_UNDO ||
+		     (c->rq->op == OP_CLAIM && s->claim_creates);
 
 	if (ans->task && makes)
 		watched(s, ans->task->id)->there = true;

@@ -182,7 +182,7 @@ static enum result may_undo(const struct step *s, uint32_t task, const struct mo
 		s->want->loose = 1;
 		return CONFLICT;
 	}
-	if (t->status && step_in_the_way(s, t) != SUCCESS)
+	if (step_in_the_way(s, t) != SUCCESS)
 		return step_in_the_way(s, t);
 	model_count_links(s->m, task, counts);
 	if ((u->op == OP_REOPEN || u->op == OP_REWORK) && counts[2])
