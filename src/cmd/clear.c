@@ -89,7 +89,7 @@ static enum result clear_run(struct session *s, struct args *args, struct reply 
 			arena_printf(s->arena,
 				     "pawl clear would remove %lld task%s; nothing was changed",
 				     (long long)total, total == 1 ? "" : "s"),
-			STR("to remove them: pawl clear --yes"), out);
+			STR("to remove them: pawl clear --yes, which makes a backup first"), out);
 	locks = data_locks(s);
 	code = data_open(s, OP_HEAVY, &ans);
 	if (code == SUCCESS && total && !a->no_backup)
