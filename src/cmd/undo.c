@@ -19,7 +19,7 @@ const struct command cmd_undo = {
 	.summary = "take back your last change of a task",
 	.detail =
 		"Takes back update, edit, depend, undepend, cancel, archive, approve, rework, unblock, retry, reopen and remove. "
-		"A removed task comes back with its log and its links, and its fence goes on. You must have made the last "
+		"A removed task comes back with its log and its links, and its fence continues. You must have made the last "
 		"change of the task, under the same agent name; if another agent changed the task since, pawl refuses (20) "
 		"and names it. pawl keeps one step for each task, for 30 days. An undo cannot be undone. An approval stays "
 		"(20) once a task that waited for it was claimed. A lock that the change ended does not come back. "

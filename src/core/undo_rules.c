@@ -25,6 +25,7 @@ struct task undo_compared(const struct task *t)
 	out.version = out.open_deps = out.canceled_deps = out.open_subs = 0;
 	out.lock.expires_at = out.lock.pid = out.lock.pid_start = out.lock.life = 0;
 	out.lock.host = out.lock.boot_id = STR("");
+	out.chain = STR(""); /* a comment continues it */
 	return out;
 }
 
@@ -221,6 +222,7 @@ void undo_apply(struct task *t, const struct undo *u, const struct undo_facts *f
 	*t = *u->was;
 	t->id = now.id;
 	t->fence = now.fence;
+	t->chain = now.chain;
 	t->version = now.version + 1;
 	t->open_deps = now.open_deps;
 	t->canceled_deps = now.canceled_deps;

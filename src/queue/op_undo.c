@@ -451,13 +451,17 @@ static int restore_removed(struct undoing *x)
 {
 	struct act *w = x->w;
 	struct loaded *l = x->l;
+	struct str key = gone_key(w, l), chain;
 	int64_t fence;
-	/* The record of the fence stays: it tells a git store that the log begins before the task's first commit. */
-	int r = number_get(w, gone_key(w, l), &fence);
+	int r = old_fence(w, l, &fence);
 
-	if (r < 0)
+	if (r)
 		return r;
-	undo_restore(&l->task, x->undo, r == BAD ? FENCE_UNKNOWN : fence);
+	/* The record of the fence stays: it tells a git store that the log begins before the task's first commit. */
+	number_put(w, key, fence);
+	chain = l->task.chain;
+	undo_restore(&l->task, x->undo, fence);
+	l->task.chain = chain;
 	l->dirty = true;
 	r = removed_depends(x);
 	if (r)

@@ -73,9 +73,9 @@ struct act {
 	struct strs
 		given_back; /* eligible tasks that were passed over: the caller's loop released them */
 	struct undo_note *notes; /* changes of this request that can be undone (op_undo.c) */
-	size_t writes;      /* number of puts, drops and events so far */
-	bool nameless;      /* the queue has no id yet */
-	bool keep;          /* commit the changes although the call was refused */
+	size_t writes;           /* number of puts, drops and events so far */
+	bool nameless;           /* the queue has no id yet */
+	bool keep;               /* commit the changes although the call was refused */
 };
 
 /* A change of any number of tasks, in many pieces: all of them or none. */

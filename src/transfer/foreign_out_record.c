@@ -103,7 +103,7 @@ static const char *word_back(const struct foreign *f, const char *key, const cha
 }
 
 static json_t *foreign_out_links(struct foreign_out *o, const struct task *t, bool typed,
-				    const struct foreign_task *self)
+				 const struct foreign_task *self)
 {
 	json_t *list = json_array();
 
@@ -139,7 +139,7 @@ static bool takes_rest(const struct foreign *f, const struct foreign_rule *rule)
 
 /* The labels that begin with the rule's prefix, without the prefix. */
 static json_t *foreign_out_labels(const struct foreign *f, const struct task *t,
-				     const struct foreign_rule *rule)
+				  const struct foreign_rule *rule)
 {
 	json_t *list = json_array();
 	bool rest = takes_rest(f, rule);
@@ -158,7 +158,7 @@ static json_t *foreign_out_labels(const struct foreign *f, const struct task *t,
 
 /* names: the keys for text, author and time, separated by commas. */
 static json_t *foreign_out_notes(struct foreign_out *o, const struct foreign_task *t,
-				    const char *names)
+				 const char *names)
 {
 	struct str rest = str_c(names);
 	const char *text = arena_cstr(&o->arena, str_cut(&rest, ',')),
@@ -182,7 +182,7 @@ static json_t *foreign_out_notes(struct foreign_out *o, const struct foreign_tas
 }
 
 static json_t *foreign_out_worded(struct foreign_out *o, const struct foreign_rule *r,
-				     const struct task *t)
+				  const struct task *t)
 {
 	json_t *v = field_value(o, t, r->to);
 	const char *word = v ? word_back(o->to, r->key, json_string_value(v)) : NULL;

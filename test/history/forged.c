@@ -213,7 +213,7 @@ static void holders(void **state)
 	       (struct event){ .name = STR("abandoned"),
 			       .task = STR("t1"),
 			       .fence = 1,
-			       .text = STR("its process is dead; found by bob") });
+			       .text = STR("process 7 died; found by bob") });
 	line(&l, 20, "cleaned_up", 1, 0, 0);
 	CLEAN(l);
 }

@@ -345,8 +345,7 @@ static void forced(void **state)
 	for (int i = OP_SHOW; i < OP_END; i++) {
 		enum op op = (enum op)i;
 		bool can = op == OP_UPDATE || op == OP_DEPEND || op == OP_UNDEPEND ||
-			   op == OP_CANCEL || op == OP_REMOVE || op == OP_RELEASE ||
-			   op == OP_UNDO;
+			   op == OP_CANCEL || op == OP_REMOVE || op == OP_RELEASE || op == OP_UNDO;
 		struct request r = good(op);
 
 		GIVE(&r, force, 1);

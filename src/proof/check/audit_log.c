@@ -3,7 +3,7 @@
  *
  * It reads one snapshot from its first line to its last, and keeps a trail for each task: the hash of the newest line,
  * and the status, the fence and the lock that follow from the lines. The log is hostile: whatever a line says, the audit
- * reports it and goes on. It never guesses: what the log does not show (renewals, other programs' changes, lines that
+ * reports it and continues. It never guesses: what the log does not show (renewals, other programs' changes, lines that
  * `archive` cut) is no violation.
  *
  *              first line without `prev`             its hash is the next line's `prev`
@@ -124,7 +124,7 @@ static struct trail *trail_of(struct audit *x, struct str key)
 	return &x->trails[n];
 }
 
-/* A restore makes the log go on with lines of another time, so nothing of the earlier lines holds any more. */
+/* A restore continues the log with lines of another time, so nothing of the earlier lines holds any more. */
 static void trail_refresh(const struct audit *x, struct trail *t)
 {
 	if (t->restore == x->restore)
@@ -173,7 +173,8 @@ static void keep_gone(struct audit *x, const struct record *r, struct str key)
 	struct trail *to = trail_of(x, key);
 
 	to->is_gone = true;
-	keep_chain(to, r->body);
+	if (!to->has_record) /* an undone removal keeps both records, and the task's has the newest hash */
+		keep_chain(to, r->body);
 }
 
 static void audit_record(struct audit *x, const struct record *r)
@@ -308,7 +309,7 @@ static void audit_queue_line(struct audit *x, const struct entry *e, const struc
 	} else if (str_is(ev->name, "restored")) {
 		x->restore++;
 		x->strict = true;
-		t->restore = x->restore; /* the queue's own chain goes on */
+		t->restore = x->restore; /* the queue's own chain continues */
 		if (!x->n_outer)
 			x->lowered_to = 0;
 	}
@@ -404,7 +405,7 @@ static void audit_abandoned(struct audit *x, struct trail *t, const struct entry
 		audit_find(x, AUDIT_LOCK, ev->task,
 			   STR("nobody held the task that it calls abandoned"));
 	else if (t->lock == LOCK_HELD && e->at < t->expires && !x->plan->shared &&
-		 !str_starts(ev->text, STR("its process is dead")))
+		 !str_starts(ev->text, STR("process ")))
 		audit_find(x, AUDIT_HOLDERS, ev->task,
 			   arena_printf(x->arena,
 					"it ends the lease of fence %lld before it expired at %s",

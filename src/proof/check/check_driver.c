@@ -241,7 +241,7 @@ static const struct holding *check_driver_successor(const struct holdings *l,
 }
 
 /* true: the write is late. Without a fence, an agent may have acquired an expired lock again, so a write is late only if
- * another agent got the task meanwhile. */
+ * another agent got the task in between. */
 static bool check_driver_late(struct holdings *l, const struct holding *h,
 			      const struct history_call *w)
 {

@@ -81,7 +81,7 @@ struct drive {
 	char *const *words; /* of the command */
 	const char *folder; /* of this run; the driver's own folder is in it */
 	const char *home;   /* the driver's own folder */
-	struct str trouble; /* why the run could not go on; empty: it could */
+	struct str trouble; /* why the run had to stop; empty: it did not */
 	int64_t round;
 	bool interrupted;
 	uint64_t random;
@@ -108,14 +108,14 @@ static inline uint32_t drive_roll(struct drive *d, uint32_t limit)
 bool agent_choose(struct drive *d, struct worker *w);
 /* Learns from the answer. */
 void agent_hear(struct drive *d, struct worker *w, const struct drive_answer *ans);
-/* The answer got lost, or says that the outcome is unknown. */
+/* The answer was lost, or says that the outcome is unknown. */
 void agent_unanswered(struct drive *d, struct worker *w);
 /* The process that replaces a killed one knows nothing. */
 void agent_forget(struct worker *w);
 
 /* --- drive_call.c: a call and its answer ---------------------------------------------------------- */
 
-/* The run cannot go on; the first reason is kept. */
+/* The run has to stop; the first reason is kept. */
 void drive_give_up(struct drive *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Starts the agent's process of the command. */
 bool drive_spawn(struct drive *d, struct worker *w);

@@ -305,7 +305,7 @@ static enum result drive_checked(struct drive *d, const char *part, struct tortu
 	return code;
 }
 
-/* A run that could not go on is checked all the same: a broken promise matters more. */
+/* A run that had to stop early is checked all the same: a broken promise matters more. */
 static enum result drive_decide(struct drive *d, const char *part, struct torture_report *out,
 				struct answer *ans)
 {

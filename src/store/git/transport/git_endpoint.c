@@ -177,8 +177,7 @@ static int start_program(struct git_args *g, struct git_conn *c)
 	return rc;
 }
 
-static int git_endpoint_start(const struct git_endpoint *w, const char *service,
-			       struct git_conn *c)
+static int git_endpoint_start(const struct git_endpoint *w, const char *service, struct git_conn *c)
 {
 	struct git_args g = { 0 };
 	int rc;
