@@ -1,8 +1,8 @@
 /*
  * bus: guards mapped memory of a file that others may truncate. Touching a page beyond the end of
  * the file raises SIGBUS; so does a page that the device cannot read. In a guarded range the
- * process gets a private page of zeros instead. The range is then torn, and its owner gives it up
- * when it next asks.
+ * process gets a private page of zeros instead. bus_torn() then returns true; the owner must
+ * check it and stop using the range.
  *
  * A SIGBUS outside all guarded ranges goes to the handler that the program had before.
  */

@@ -42,7 +42,7 @@ const struct command cmd_edit = {
 		"pawl checks the file. On a terminal it shows an error at its line and lets you edit again. The change is "
 		"made on the version that you saw. If the task has changed since then, nothing is changed (20), "
 		"and your text "
-		"stays in a file that the message names. --file takes such a file.",
+		"stays in a file that the message names. --file FILE reads the text from that file.",
 	.example = "pawl edit t1\n"
 		   "EDITOR='code --wait' pawl edit t1\n"
 		   "pawl edit t1 --file task.md",

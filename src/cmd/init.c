@@ -22,7 +22,7 @@ struct init_args {
 
 static const struct param params[] = {
 	LOCAL(init, force, "force", P_FLAG,
-	      .help = "make a queue here, though a folder above has one"),
+	      .help = "make a queue here, even if a parent folder has one"),
 	LOCAL(init, outside, "outside", P_FLAG,
 	      .help = "keep the tasks outside of this folder, under $XDG_STATE_HOME/pawl/queues"),
 	LOCAL(init, print_sql, "print-sql", P_FLAG,

@@ -20,17 +20,18 @@ const struct command cmd_undo = {
 	.detail =
 		"Takes back update, edit, depend, undepend, cancel, archive, approve, rework, unblock, retry, reopen and remove. "
 		"A removed task comes back with its log and its links, and its fence continues. You must have made the last "
-		"change of the task, under the same agent name; if another agent changed the task since, pawl refuses (20) "
+		"change of the task, under the same agent name; if another agent has changed the task since, pawl refuses (20) "
 		"and names it. pawl keeps one step for each task, for 30 days. An undo cannot be undone. An approval stays "
 		"(20) once a task that waited for it was claimed. A lock that the change ended does not come back. "
-		"For other calls pawl names the way back (40): release after claim, reopen after done, rework after review.",
+		"For other calls pawl names the command to use instead (40): release after claim, reopen after done, rework after review.",
 	.example = "pawl undo\n"
 		   "pawl undo t1",
 	.see = "log, reopen, restore",
 	.model =
 		"Take back your last change of a task (update, depend, cancel, archive, approve, rework, unblock, retry, "
-		"reopen, remove), if nobody changed it since. CONFLICT: somebody did; message names who. "
-		"MISCONFIGURED: not such a change; hint names the way. " MODEL_LOST MODEL_NOT_FOUND,
+		"reopen, remove), if nobody has changed it since. CONFLICT: another agent has changed it; message names the agent. "
+		"MISCONFIGURED: the change cannot be undone; hint names the command to use instead. INCOMPLETE_SUBTASKS: end its sub-tasks first. " MODEL_LOST
+			MODEL_NOT_FOUND,
 	.gives = "task undone",
 	.params = params,
 	.flags = C_WRITE,

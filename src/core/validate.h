@@ -22,7 +22,8 @@ const char *task_change_fault(const struct task *t, const struct task *old, stru
 /* Rejects an imported task with a counter so high that it could soon overflow. */
 const char *room_fault(const struct task *t, struct arena *a);
 const char *event_fault(const struct event *e);
-/* For an answer from a server or another process, or one that the store kept for a request id. */
+/* Checks an answer that did not come from this process's own queue code: from a server, from another process, or
+ * stored under a request id. NULL: it is valid. */
 const char *answer_fault(const struct answer *ans, struct arena *a);
 /* For an answer from a server: does it belong to this request, and does it have everything that
  * callers rely on? NULL: answer_fault() accepts it, too. */

@@ -24,10 +24,10 @@ struct reading {
 	size_t depth;
 	size_t line;
 	struct buf about; /* the description of the last item */
-	size_t indent;    /* columns before its first line; the other lines lose as many */
-	size_t blank;     /* empty lines that wait for more of the description */
-	bool taking;      /* text belongs to the last item */
-	char fence;       /* inside a block of code: its mark, '`' or '~' */
+	size_t indent; /* indentation of its first line, in columns; the same number is removed from its other lines */
+	size_t blank; /* empty lines that wait for more of the description */
+	bool taking;  /* text belongs to the last item */
+	char fence;   /* inside a block of code: its mark, '`' or '~' */
 };
 
 static int markdown_plan_refuse(struct reading *r, struct str text)

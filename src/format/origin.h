@@ -1,7 +1,7 @@
 /*
- * origin: where an imported task came from. extra.source is {tool, id}: its name in the other program. extra.imported
- * has a short sum of each field as that program had it. A later import tells by the sums which fields changed there, so
- * that it does not overwrite a change that was made here.
+ * origin: where an imported task came from. extra.source is {tool, id}: the other program and the task's id
+ * there. extra.imported has a short checksum of each imported field. A later import compares the checksums to find the
+ * fields that changed in the other program, so it does not overwrite a change made here.
  */
 #ifndef FORMAT_ORIGIN_H
 #define FORMAT_ORIGIN_H

@@ -489,7 +489,8 @@ static void want_records(struct list *l, const struct request *rq)
 		wants_key(l, COUNTER_KEY);
 	if (rq->id.n && typed_of(rq->id) == TYPED_NONE)
 		wants_task(l, rq->id);
-	if (rq->op == OP_UNDO && rq->id.n)
+	if ((rq->op == OP_UNDO || rq->op == OP_STATUS || op_flags(rq->op) & OP_UNDOABLE) &&
+	    rq->id.n)
 		wants_key(l, undo_key(task_key(l->a, rq->id), l->a));
 	if ((rq->op == OP_CREATE || rq->op == OP_UNDO) && rq->id.n) {
 		struct str k = task_key(l->a, rq->id);

@@ -260,7 +260,7 @@ static enum result no_input(int r, const struct buf *body, struct answer *ans, s
 	if (body->full)
 		return answer_fail(
 			ans, USAGE,
-			arena_printf(a, "this is more than a server takes at once (%u MiB)",
+			arena_printf(a, "the request is larger than a server accepts (%u MiB)",
 				     BODY_MAX >> 20),
 			STR("run it on the server's machine, with the server's own --store"));
 	return answer_fail(ans, API_ERROR,

@@ -218,7 +218,7 @@ struct request job_request(const struct job *j, enum op op);
 void job_give_back(struct runner *r, struct job *j, struct str why, struct answer *ans,
 		   struct arena *a);
 
-/* The loop has nothing to do from now on, so its wait begins again. */
+/* Call it when the loop becomes idle: it restarts the loop's wait for a task. */
 void runner_idle(struct runner *r);
 /* After an attempt to claim that got no task: may the loop wait for one? Sets the time of the next
  * attempt and `hopeful`. */

@@ -71,7 +71,7 @@ enum pick {
 	PICK_ELIGIBLE, /* invariant 7, by index_cmp() */
 	PICK_LATER,    /* LANE_LATER with eligible_at in the future, by eligible_at, then id */
 	PICK_OTHERS,   /* every record that is not a task, in any order; ignores `after` */
-	PICK_WAITING /* the reverse of PICK_ELIGIBLE: LANE_LATER with eligible_at in the future, LANE_WAITING, and
+	PICK_WAITING /* the tasks that PICK_ELIGIBLE omits, though they may come later: LANE_LATER with eligible_at in the future, LANE_WAITING, and
 			* LANE_NONE with a holder; by index_cmp() */
 };
 

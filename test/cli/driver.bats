@@ -118,7 +118,7 @@ says() {
 }
 
 @test "driver: garbage, an early end, a signal, no program" {
-	says 30 '`create` with "hello"; expected `ok ID`' "sh -c 'echo hello; cat'"
+	says 30 '`create` with "hello"; expected `ok ID`' "sh -c 'read x; echo hello; cat'"
 	says 30 'ended with exit code 3; expected an answer to `create`' "sh -c 'read x; exit 3'"
 	says 30 'died of signal 11' "sh -c 'read x; kill -11 \$\$'"
 	says 30 'closed its output' "sh -c 'read x; exec >&-; sleep 1000'"

@@ -224,7 +224,7 @@ again() {
 	query='?agent=pm-1&profile=pm'
 	begin
 	use update_task_status '{"task_id":"t1","status":"IN_PROGRESS","agent_id":"alice"}'
-	is '.error.message | contains("does not allow this name")'
+	is '.error.message | contains("does not allow this agent name")'
 	use update_task_status '{"task_id":"t1","status":"IN_PROGRESS","agent_id":"pm-2"}'
 	is '.lock_holder == "pm-2"'
 	query='?agent=pm-1&profile=all'
@@ -264,11 +264,11 @@ again() {
 readers="next status list show tree graph find log lock_check lock_status lock_list lock_typed emergency_status id_peek report
 	stats"
 agents="create update depend undepend comment claim heartbeat done review release block escalate fail lock_acquire
-	lock_release id_claim"
+	lock_release id_claim undo"
 reviewers="approve rework unblock retry reopen cancel archive"
 admins="remove pause resume lock_break lock_cleanup emergency_on emergency_off"
 pm_readers="get_available_tasks get_task_lock_status list_tasks get_task_details"
-pm_agents="create_task update_task update_task_status acquire_task_lock release_task_lock"
+pm_agents="create_task update_task update_task_status acquire_task_lock release_task_lock undo_task"
 
 # offers ROLE PROFILE TOOL...: the role is offered these tools, and may not call the others
 offers() {

@@ -260,7 +260,7 @@ ageless() {
 	call 2 clear </dev/null
 	complains "1 task;"
 	call 0 clear --yes
-	exactly "1 task removed"
+	says "1 task removed" "backup: " "to take it back: pawl restore FILE --force"
 }
 
 # --- show ---

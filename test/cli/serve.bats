@@ -226,7 +226,7 @@ load serving
 readers="id_peek next status list show tree graph find log report stats queues lock_check lock_status lock_list lock_typed
 	lock_health emergency_status prime version"
 agents="create update depend undepend comment id_claim claim heartbeat done review release block escalate fail lock_acquire
-	lock_release batch_add"
+	lock_release batch_add undo"
 reviewers="approve rework unblock retry reopen cancel archive batch_update"
 admins="remove pause resume batch_remove lock_break lock_cleanup emergency_on emergency_off"
 
@@ -581,7 +581,7 @@ packed() {
 	grep -q '^Content-Encoding: gzip' "$BATS_TEST_TMPDIR/head"
 	[ "$(etag)" != "$plain" ]
 	token='' http 304 -H 'Accept-Encoding: gzip' -H "If-None-Match: $(etag)" "$url/detail.js"
-	[ "$(for file in "$PAWL_SOURCE"/web/*; do gzip -9n <"$file"; done | wc -c)" -lt 40000 ]
+	[ "$(for file in "$PAWL_SOURCE"/web/*; do gzip -9n <"$file"; done | wc -c)" -lt 41000 ]
 }
 
 @test "board: whoami tells the role and the name" {

@@ -214,14 +214,14 @@ load common
 	new b
 	at_terminal n remove t1
 	same "$status" 2
-	[[ $output == *"this removes t1; to take it back: pawl undo ID"*"Go on? [y/N]"*"you did not agree"* ]]
+	[[ $output == *"this removes t1; to take it back: pawl undo ID"*"Continue? [y/N]"*"you did not agree"* ]]
 	at_terminal y remove t1
 	same "$status" 0
 	[[ $output == *"pawl undo t1"* ]]
 	pawl undo t1
-	[[ $(on_terminal "$PAWL remove t1 --yes") != *"Go on"* ]]
+	[[ $(on_terminal "$PAWL remove t1 --yes") != *"Continue?"* ]]
 	pawl undo t1
-	[[ $(on_terminal "$PAWL remove t1 --force") != *"Go on"* ]]
+	[[ $(on_terminal "$PAWL remove t1 --force") != *"Continue?"* ]]
 	pawl undo t1
 	at_terminal n batch remove t1 t2
 	same "$status" 2
@@ -229,7 +229,7 @@ load common
 	at_terminal y batch remove t1 t2
 	same "$status" 0
 	[[ $output == *"to take one back: pawl undo ID"* ]]
-	[[ $(on_terminal "$PAWL undo t1 && $PAWL undo t2 && $PAWL batch remove -y t1 t2") != *"Go on"* ]]
+	[[ $(on_terminal "$PAWL undo t1 && $PAWL undo t2 && $PAWL batch remove -y t1 t2") != *"Continue?"* ]]
 }
 
 @test "undo: through a server, by the token's name and role" {

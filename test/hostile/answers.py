@@ -459,7 +459,7 @@ COMMANDS = {
 }  # fmt: skip
 # These continue without an answer, or answer in a protocol.
 TOLERANT = {"prime", "doctor", "mcp", "lock health"}
-ASKS_TIME = {"backup", "emergency on"}  # and does without
+ASKS_TIME = {"backup", "clear", "emergency on"}  # and does without
 MCP = [
     {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}},
     {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "next", "arguments": {}}},

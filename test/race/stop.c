@@ -251,6 +251,7 @@ static const char *const reads[] = {
 	"guard t1",
 	"lock typed",
 	"lock health",
+	"audit",
 	"config list",
 	"prime",
 	"config get lock.timeout",

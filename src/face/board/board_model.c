@@ -152,7 +152,7 @@ static const char *add_word(struct str w, struct str agent, struct request *rq, 
 		return add_class(w, rq);
 	if (str_cut_prefix(&w, STR("@")) || str_cut_prefix(&w, STR("holder:"))) {
 		GIVE(rq, holder, arena_str(a, w));
-		return w.n ? NULL : "@ needs the name of an agent: @ann";
+		return w.n ? NULL : "@ needs an agent name, for example @ann";
 	}
 	if (str_cut_prefix(&w, STR("type:"))) {
 		GIVE(rq, type, arena_str(a, w));

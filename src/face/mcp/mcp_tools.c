@@ -73,8 +73,7 @@ static bool may_act(struct mcp *m, const struct request *rq, struct answer *ans)
 
 	if (!host || !HAS(rq, agent) || host->may_act_as(host->ctx, rq->agent))
 		return true;
-	answer_fail(ans, MISCONFIGURED, STR("the token does not allow this name of an agent"),
-		    STR(""));
+	answer_fail(ans, MISCONFIGURED, STR("the token does not allow this agent name"), STR(""));
 	ans->fault = STR("forbidden");
 	return false;
 }
@@ -507,7 +506,7 @@ static const struct {
 	{ "report", "object", false },     { "stats", "object", false },
 	{ "as_of", "string", false },      { "cached_age_ms", "integer", false },
 	{ "lock_holder", "string", true }, { "lock_expires_at", "string", true },
-	{ "waiting", "integer", false },
+	{ "waiting", "integer", false },   { "undone", "object", false },
 };
 
 static json_t *mcp_schema_shape(struct str name)

@@ -61,9 +61,10 @@ static bool packed_sign(struct worker *d, struct job *j, struct request *rq)
 
 		job_refuse(
 			j, 403, MISCONFIGURED, str_c(why),
-			arena_printf(&a,
-				     "the token %s is for the agent %s: --agent NAME or PAWL_AGENT",
-				     j->caller.name, j->caller.agents),
+			arena_printf(
+				&a,
+				"the token %s is for the agent %s; use that name with --agent or PAWL_AGENT",
+				j->caller.name, j->caller.agents),
 			"forbidden");
 		arena_free(&a);
 		return false;

@@ -51,8 +51,9 @@ static bool find_caller(struct worker *d, struct job *j, json_t *o, struct sessi
 
 	if (!take_name(j->command, o, "agent", &agent, s->arena) ||
 	    !take_name(j->command, o, "run", &run, s->arena)) {
-		job_refuse(j, 400, USAGE, STR("a name of an agent or a run is one line of text"),
-			   STR(""), "");
+		job_refuse(j, 400, USAGE,
+			   STR("an agent name or a run name must be one line of text"), STR(""),
+			   "");
 		return false;
 	}
 	if (!caller_agent(d->serve, &j->caller, agent, &s->client.self.agent, &why)) {

@@ -410,7 +410,7 @@ bool caller_agent(const struct serve *s, const struct http_caller *c, struct str
 	*out = said.n ? said : any ? str_c(c->name) : str_c(c->agents);
 	if (bearer_names(&b, *out))
 		return true;
-	*why = said.n ? "the token does not allow this name of an agent"
+	*why = said.n ? "the token does not allow this agent name"
 		      : "the token allows several agent names: give the argument agent";
 	return false;
 }

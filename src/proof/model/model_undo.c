@@ -1,6 +1,6 @@
 /*
- * undo, as doc/contract.md defines it. Each task remembers the last change that can be undone by the number of a text: the
- * bytes of a struct model_undo. So equal states stay equal bytes. The model keeps no log, so it cannot tell whose call was
+ * undo, as doc/contract.md defines it. The model stores the bytes of a struct model_undo as a text, and each task has the
+ * text's number. So two equal states have equal bytes. The model keeps no log, so it cannot tell whose call was
  * the last one: some refusals may have one of two codes.
  */
 #include <stdlib.h>

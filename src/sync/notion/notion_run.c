@@ -10,7 +10,7 @@
 #include "base/when.h"
 #include "sync/notion/notion.h"
 
-#define ROUNDS 3 /* at most this many, if tasks change during the sync */
+#define ROUNDS 3 /* repeat the sync at most this often while tasks keep changing */
 
 /* The syncer is an agent of its own: it uses no token that an agent on this machine has saved. */
 static void be_syncer(struct client *c)

@@ -7,7 +7,7 @@ const revision = process.argv[2];
 const main = await connect(revision, '--profile', 'pm', '--agent', 'orchestrator');
 const { tools } = await main.listTools();
 assert.deepEqual(tools.map((t) => t.name).sort(), ['acquire_task_lock', 'create_task', 'get_available_tasks',
-	'get_task_details', 'get_task_lock_status', 'list_tasks', 'release_task_lock', 'update_task',
+	'get_task_details', 'get_task_lock_status', 'list_tasks', 'release_task_lock', 'undo_task', 'update_task',
 	'update_task_status']);
 
 const { task_id } = await tool(main, 'create_task', { name: 'Complex feature', ra_mode: 'ra-full', ra_score: '9' });
