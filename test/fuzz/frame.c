@@ -63,9 +63,9 @@ AGAIN(bulk, frame_bulk)
 AGAIN(item, item)
 AGAIN(health, health)
 
-static again_fn *const kinds[] = { again_request, again_answer,    again_parcel,
-				   again_facts,   again_prospects, again_finding,
-				   again_bulk,    again_item,      again_health };
+static again_fn *const kinds[] = { again_request, again_answer,   again_parcel,
+				   again_facts,   again_forecast, again_finding,
+				   again_bulk,    again_item,     again_health };
 
 /* Opened and packed once, or twice: the same bytes. */
 static void check_one(again_fn *again, struct str one, struct arena *a)
