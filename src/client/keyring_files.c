@@ -1,5 +1,5 @@
 /* One file of the keyring: its name and its content. The name is a hash, so a lookup by queue, task, agent, run and worktree
- * is one open(); names by id share their first KEY_HEAD characters across worktrees, so a moved queue finds its tokens. */
+ * is one open(); if the queue has an id, the name's first KEY_HEAD characters are equal in all worktrees, so a moved queue finds its tokens. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

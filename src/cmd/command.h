@@ -49,7 +49,7 @@ enum param_type {
 #define P_ELSEWHERE \
 	512u /* required, but the command line has another source for it: the command checks */
 
-#define P_PAST 4096u     /* a P_TIME that is over: a duration means so long ago */
+#define P_PAST 4096u     /* a P_TIME in the past: a duration means that long before now */
 #define P_OPTIONAL 1024u /* a P_DURATION whose value may be left out: then it is P_FOREVER */
 #define P_FOREVER INT64_MAX
 #define P_HERE \

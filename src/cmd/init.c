@@ -309,8 +309,8 @@ static enum result check_above(struct session *s, const struct init_args *a, str
 			     "%s has a queue, and commands in this folder use it. No other "
 			     "queue was made",
 			     arena_cstr(s->arena, text_line(s->arena, root))),
-		STR("nothing is needed to use that queue. To make one of its own here, which hides "
-		    "it: pawl init --force"),
+		STR("you can use that queue as it is. To make a separate queue here, which hides "
+		    "that one: pawl init --force"),
 		out);
 }
 

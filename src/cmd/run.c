@@ -27,7 +27,7 @@ static const struct param params[] = {
 	LOCAL(run, next, "next", P_FLAG,
 	      .help = "claim the next eligible task, as `next --claim` does"),
 	LOCAL(run, loop, "loop", P_FLAG,
-	      .help = "continue with the next task until none is left but those that the loop released"),
+	      .help = "continue with the next task until only tasks that the loop released are left"),
 	LOCAL(run, wait, "wait", P_DURATION, .letter = 'w', .flags = P_OPTIONAL,
 	      .value = "[DURATION]",
 	      .help = "wait while an open task can become eligible, at most DURATION without work"),

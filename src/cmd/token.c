@@ -49,7 +49,7 @@ const struct command cmd_token_create = {
 		"pawl prints the token once and keeps only its SHA-256, in the state folder of the server and never in the "
 		"store. A reader reads; an agent also creates, comments, claims and works on its own locks; a reviewer also "
 		"decides about others' work; an admin may do everything. The agent's name is bound to the token: it "
-		"is NAME, or what --agent says, where * stands for any characters. With --queue the token opens only that "
+		"is NAME, or the --agent value, in which * stands for any characters. With --queue the token opens only that "
 		"queue. A server that runs accepts the token at once.",
 	.example = "pawl token create build-7 --role agent --expires 90d\n"
 		   "pawl token create ci --role agent --agent 'ci-*' --queue release",

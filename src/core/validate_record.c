@@ -263,7 +263,7 @@ static bool small_text(struct str s, size_t most)
 const char *event_fault(const struct event *e)
 {
 	if (e->task.n && any_id_fault(e->task))
-		return "it is about something that is not the id of a task";
+		return "its task is not a valid task id";
 	if (!small_text(e->name, NAME_MAX_BYTES) || !small_text(e->agent, NAME_MAX_BYTES) ||
 	    !small_text(e->run, NAME_MAX_BYTES) || !small_text(e->text, EVENT_TEXT_MAX) ||
 	    !small_text(e->changes, EVENT_TEXT_MAX) ||

@@ -34,7 +34,7 @@ struct http_client {
 	char in[16 << 10];
 	size_t at, n; /* unread bytes of `in` */
 	bool feeding;
-	struct buf text; /* a feed's text that was not handed out yet */
+	struct buf text; /* a feed's text that has not been handed out yet */
 	size_t text_at;
 };
 
@@ -331,7 +331,7 @@ static ssize_t prove_owner(struct call *k)
 	if (getsockopt(k->c->wire.fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) == 0 &&
 	    (peer.uid == geteuid() || peer.uid == 0))
 		return 0;
-	return not_proven(k, "the socket is of another user");
+	return not_proven(k, "the socket belongs to another user");
 }
 
 static bool peer_address(const struct http_client *c, char text[PROOF_ADDRESS_LEN])

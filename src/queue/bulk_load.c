@@ -230,7 +230,7 @@ static int load_record(struct loading *b, struct act *w, const struct record *re
 	return 0;
 }
 
-/* The lines between `restoring` and `restored` are of another time, and continue other chains. */
+/* The lines between `restoring` and `restored` were written at another time, and continue other chains. */
 static int note_start(struct loading *b, struct act *w)
 {
 	const struct event ev = {

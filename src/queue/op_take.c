@@ -96,7 +96,7 @@ static void pass_over(struct act *w, struct offering *o, struct str key)
 }
 
 /* Releases the live locks of processes that died. Only a call that found no eligible task pays for
- * this. *freed: there were some, so the caller looks again. */
+ * this. *freed: it released at least one, so the caller searches again. */
 static int take_from_dead(struct act *w, bool *freed)
 {
 	struct query q = { .held = true };

@@ -26,7 +26,7 @@ struct history_head {
 
 struct history;
 
-/* Creates a file; -EEXIST if it exists. head NULL: the part of one process. Returns 0 or -errno. */
+/* Creates a file; -EEXIST if it exists. head NULL: the file is one process's part of a history, without a head. Returns 0 or -errno. */
 int history_open(struct history **out, const char *path, const struct history_head *head);
 /* Call it before the request is sent. Returns the call's number, for history_answer(). */
 uint64_t history_call(struct history *h, struct str agent, const struct request *rq);

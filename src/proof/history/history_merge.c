@@ -117,7 +117,7 @@ static bool line_parse(struct str text, struct line *out)
 	return true;
 }
 
-/* The lower half of a call's number counts 1, 2, 3 in a part. Returns 0 with the next line, 1 at
+/* Within a part, the lower halves of the call numbers are 1, 2, 3 and so on. Returns 0 with the next line, 1 at
  * the end, or an error. */
 static int part_next(struct merge *m, struct part *p)
 {

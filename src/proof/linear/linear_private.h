@@ -84,7 +84,7 @@ struct search {
 	uint64_t done_hash, state_hash;
 	int64_t floor, latest;
 	/* the current level and its moves */
-	bool *stuck; /* by task: a call that must come next is about it */
+	bool *stuck; /* by task: is a call on this task among those that must come next? */
 	struct move *moves;
 	size_t n_moves, room_moves;
 	int64_t ready_by;    /* the earliest answer among the calls that may come next */

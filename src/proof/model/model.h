@@ -154,8 +154,8 @@ struct model_choice {
 	 * shown). CREATE without id: the task that was created. 0: none, or one of another
 	 * world. */
 	uint32_t took;
-	/* If took == 0: how many tasks that were abandoned too often went to Needs Help on the way,
-	 * the first in order. 0 to model_worn(). */
+	/* If took == 0: how many tasks the call moved to Needs Help because they were abandoned too
+	 * often; they are the first in order. model_worn() needs 0 here. */
 	uint32_t swept;
 	/* In a world without queue-wide locks: the answer says that the queue was paused. */
 	uint32_t paused;

@@ -317,8 +317,8 @@ enum result notion_lock(struct item *x);
 bool notion_young(const struct notion *n, const struct link *l);
 enum result notion_new_task(struct round *r, struct page *p);
 enum result notion_new_page(struct round *r, const struct task *t);
-/* For a sync that ended before it noted the page or the task that it made. The values that it used
- * tell later edits apart. */
+/* Completes a link if the sync ended before it noted the page or task that it had made. The values
+ * that the sync used show which edits came later. */
 void notion_complete(struct state *s, struct link *l, struct str task);
 /* Is this still the page that could not become a task? */
 bool notion_is_refused(const struct link *l, const struct page *p);

@@ -111,8 +111,8 @@ static int path_list(struct git *s, struct git_refs *out, struct arena *a)
 
 /* --- locks -------------------------------------------------------------------------------------- */
 
-/* A ref, or packed-refs, with its lock: names in the folder `dir`, and pawl's own file for it in
- * pawl/locks. */
+/* A ref (or packed-refs) and its lock. `lock` and `ref` are names in the folder `dir`; `own` is
+ * pawl's own lock file for the ref, in pawl/locks. */
 struct held {
 	const struct git_move *move;
 	int dir;            /* -1: not opened */
