@@ -206,12 +206,20 @@ static int64_t start_field(struct str stat)
 	return start > 0 ? start : 1;
 }
 
-/* /proc has no file for the pid. Either the process does not exist, or /proc hides it (hidepid), or
- * /proc is not mounted. */
+/* Does /proc show the pids of this process's own namespace? Not after `unshare --pid` without a new /proc, and not if it is
+ * not mounted. */
+static bool os_own_proc(void)
+{
+	char name[32];
+	ssize_t n = readlink("/proc/self", name, sizeof(name));
+	int64_t pid;
+
+	return n > 0 && str_to_i64(str_n(name, (size_t)n), &pid) && pid == getpid();
+}
+
+/* /proc has no file for the pid. Either the process does not exist, or /proc hides it (hidepid). */
 static int64_t os_missing(int64_t pid)
 {
-	if (access("/proc/self/stat", R_OK))
-		return -ENOSYS;
 	return kill((pid_t)pid, 0) == 0 || errno == EPERM ? -EACCES : 0;
 }
 
@@ -234,6 +242,8 @@ int64_t os_process_start(int64_t pid)
 
 	if (pid <= 0 || pid > INT32_MAX)
 		return 0;
+	if (!os_own_proc())
+		return -ENOSYS;
 	r = fs_read(&a, arena_printf(&a, "/proc/%lld/stat", (long long)pid).p, 65536, &stat);
 	if (r == 0)
 		r = start_field(stat);

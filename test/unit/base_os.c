@@ -520,6 +520,50 @@ static void time_spaces(void **state)
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
+/* The pids in /proc are those of another pid namespace, so they say nothing about this one. */
+static int look_in_foreign_proc(int64_t outer_start)
+{
+	struct arena a = { 0 };
+	int code = 0;
+
+	if (os_process_start(getpid()) >= 0 || os_process_start(1) >= 0)
+		code = 1;
+	if (proc_died_here(os_hostname(&a), proc_here(&a), getpid(), outer_start + 10))
+		code |= 2;
+	arena_free(&a);
+	return code;
+}
+
+static int enter_pid_space(void)
+{
+	int64_t start = os_process_start(1);
+	int status;
+	pid_t pid;
+
+	if (unshare(CLONE_NEWPID))
+		return 77;
+	pid = fork();
+	if (pid == 0)
+		_exit(look_in_foreign_proc(start));
+	waitpid(pid, &status, 0);
+	return WEXITSTATUS(status);
+}
+
+static void pid_spaces(void **state)
+{
+	pid_t pid = fork();
+	int status;
+
+	(void)state;
+	if (pid == 0)
+		_exit(enter_pid_space());
+	waitpid(pid, &status, 0);
+	assert_true(WIFEXITED(status));
+	if (WEXITSTATUS(status) == 77)
+		skip_because("needs the right to make a pid namespace");
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 static bool readable(int fd, int ms)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
@@ -576,6 +620,7 @@ int main(void)
 		cmocka_unit_test(process_start),
 		cmocka_unit_test(life),
 		cmocka_unit_test(time_spaces),
+		cmocka_unit_test(pid_spaces),
 		cmocka_unit_test(watches),
 	};
 
