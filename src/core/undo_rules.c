@@ -259,9 +259,18 @@ void undo_other(struct task *t, const struct undo_other *o, struct call *c)
 	c->changed = true;
 }
 
+#define UNDO_FINISHED (STATUS_BIT(REVIEW) | STATUS_BIT(DONE) | STATUS_BIT(CANCELED))
+
+/* The statuses decide, not the operation: calls that were made together are kept as one update. */
 bool undo_unfinished(const struct task *t, const struct undo *u)
 {
-	return (u->op == OP_REOPEN || u->op == OP_REWORK) && t->open_subs;
+	return t->open_subs && UNDO_FINISHED & STATUS_BIT(u->was->status) &&
+	       !(UNDO_FINISHED & STATUS_BIT(t->status));
+}
+
+bool undo_unapproves(const struct task *t, const struct undo *u)
+{
+	return t->status == DONE && u->was->status == REVIEW;
 }
 
 void undo_refuse_relied(struct call *c, const struct task *t, const struct task *waited)

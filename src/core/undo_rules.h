@@ -66,6 +66,8 @@ void undo_restore(struct task *t, const struct undo *u, int64_t fence);
 void undo_other(struct task *t, const struct undo_other *o, struct call *c);
 /* Would the undo end the work on a task that has open sub-tasks? */
 bool undo_unfinished(const struct task *t, const struct undo *u);
+/* Would the undo take an approval back? */
+bool undo_unapproves(const struct task *t, const struct undo *u);
 void undo_refuse_relied(struct call *c, const struct task *t, const struct task *waited);
 /* Has an agent relied on the approval: was a task that waited for the approved one claimed or completed since? */
 bool undo_relied_on(const struct task *waited, const struct undo *u);

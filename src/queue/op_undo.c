@@ -312,7 +312,7 @@ static int undo_check(struct undoing *x)
 	if (x->removed)
 		return 0;
 	x->facts.fields = changes_names(changes_of(t, x->undo->was, w->call.arena), w->call.arena);
-	return x->undo->op == OP_APPROVE ? check_waited(x) : 0;
+	return undo_unapproves(t, x->undo) ? check_waited(x) : 0;
 }
 
 /* --- restoring --------------------------------------------------------------------------------------- */

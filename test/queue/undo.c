@@ -502,6 +502,25 @@ static void test_edit(void **state)
 	ok(s, "undo id=b");
 }
 
+/* Calls that were made together are kept as one update: it is still an approval that others relied on. */
+static void test_edit_with_approval(void **state)
+{
+	struct suite *s = *state;
+	struct request rqs[2];
+	struct answer answers[2];
+
+	ok(s, "create id=a title=1");
+	ok(s, "create id=d depends=a");
+	ok(s, "claim id=a new_token=T agent=al");
+	ok(s, "review id=a token=T summary=s agent=al");
+	rqs[0] = parse(s, "update id=a title=2");
+	rqs[1] = parse(s, "approve id=a");
+	assert_int_equal(queue_call_all(s->q, rqs, NULL, answers, 2, &s->a), 2);
+	ok(s, "claim id=d new_token=D agent=al");
+	refused(s, CONFLICT, "undo id=a");
+	expect_status(s, "a", DONE);
+}
+
 static void test_repeat(void **state)
 {
 	struct suite *s = *state;
@@ -587,6 +606,7 @@ int undo_tests(void)
 		QUEUE_TEST(test_remove_without_links),
 		QUEUE_TEST(test_without_id),
 		QUEUE_TEST(test_edit),
+		QUEUE_TEST(test_edit_with_approval),
 		QUEUE_TEST(test_repeat),
 		QUEUE_TEST(test_expiry),
 		QUEUE_TEST(test_guards),

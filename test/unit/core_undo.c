@@ -360,22 +360,24 @@ static void relied_on(void **state)
 static void unfinished(void **state)
 {
 	static const struct {
-		enum op op;
+		enum status was, is;
 		int64_t subs;
-		bool want;
-	} all[] = { { OP_REOPEN, 1, true },
-		    { OP_REWORK, 1, true },
-		    { OP_REOPEN, 0, false },
-		    { OP_REWORK, 0, false },
-		    { OP_APPROVE, 1, false } };
+		bool unfinished, unapproves;
+	} all[] = { { DONE, READY, 1, true, false },         { CANCELED, READY, 1, true, false },
+		    { REVIEW, IN_PROGRESS, 1, true, false }, { DONE, READY, 0, false, false },
+		    { READY, READY, 1, false, false },       { DONE, DONE, 1, false, false },
+		    { REVIEW, DONE, 1, false, true },        { REVIEW, DONE, 0, false, true } };
 
 	(void)state;
 	for (size_t i = 0; i < COUNT(all); i++) {
-		struct task t = plain();
-		struct undo u = record(all[i].op, &t);
+		struct task t = plain(), was = plain();
+		struct undo u = record(OP_UPDATE, &was); /* the operation does not decide */
 
+		was.status = all[i].was;
+		t.status = all[i].is;
 		t.open_subs = all[i].subs;
-		assert_int_equal(undo_unfinished(&t, &u), all[i].want);
+		assert_int_equal(undo_unfinished(&t, &u), all[i].unfinished);
+		assert_int_equal(undo_unapproves(&t, &u), all[i].unapproves);
 	}
 }
 
