@@ -145,6 +145,8 @@ int bad_remove(struct act *w, struct str key)
 		r = cut_links(w, l);
 		act_event(w, l, &ev);
 		gone_put(w, l, FENCE_UNKNOWN);
+		/* it has an earlier task with this id */
+		edit_drop(w->e, undo_key(l->key, w->call.arena));
 	} else {
 		r = act_queue_event(w, &ev);
 	}

@@ -36,6 +36,15 @@ static void undo_warn(struct act *w, struct str text)
 	w->ans->warnings = arena_append(w->call.arena, w->ans->warnings, text);
 }
 
+static struct undo *undo_of(const struct record *rec, struct arena *a)
+{
+	struct undo *u = arena_new(a, struct undo);
+
+	(void)undo_unpack_head(arena_str(a, rec->hot), u, a);
+	(void)undo_unpack_rest(arena_str(a, rec->body), u, a);
+	return u;
+}
+
 /* Reads the record. *out NULL: there is none. REFUSED: it cannot be used. */
 static int undo_read(struct act *w, struct str key, struct undo **out)
 {
@@ -48,9 +57,7 @@ static int undo_read(struct act *w, struct str key, struct undo **out)
 		return r < 0 ? r : 0;
 	if (record_fault(rec, a))
 		return bad_refuse(w->ans, rec, a);
-	*out = arena_new(a, struct undo);
-	(void)undo_unpack_head(arena_str(a, rec->hot), *out, a);
-	(void)undo_unpack_rest(arena_str(a, rec->body), *out, a);
+	*out = undo_of(rec, a);
 	return 0;
 }
 
@@ -109,15 +116,19 @@ void undo_touched(struct act *w, const struct loaded *l)
 				     .link = link };
 }
 
-/* Calls that were made together, such as those of `edit`, are one change. */
+/* Calls that were made together, such as those of `edit`, are one change. A damaged record is replaced. */
 static int undo_join(struct act *w, struct str key, struct undo *u)
 {
 	struct undo *first;
-	int r = w->joined ? undo_read(w, key, &first) : 1;
+	struct record *rec;
+	int r = w->joined ? edit_get(w->e, key, &rec) : 1;
 
-	if (r || !first || first->at != u->at || !str_eq(first->agent, u->agent) ||
-	    !str_eq(first->digest, undo_digest(u->was, w->call.arena)))
+	if (r || record_fault(rec, w->call.arena))
 		return r < 0 ? r : 0;
+	first = undo_of(rec, w->call.arena);
+	if (first->at != u->at || !str_eq(first->agent, u->agent) ||
+	    !str_eq(first->digest, undo_digest(u->was, w->call.arena)))
+		return 0;
 	if (first->op != u->op)
 		u->op = OP_UPDATE;
 	if (first->role > u->role)
@@ -287,23 +298,34 @@ static int check_waited(struct undoing *x)
 	return r;
 }
 
+/* If only the lock of a dead process refused the undo, releases it. */
+static bool undo_over_dead(struct undoing *x)
+{
+	struct call *c = &x->w->call;
+
+	if (x->removed || !c->by_lock || !lock_died_here(&x->l->task.lock))
+		return false;
+	call_reset(c);
+	(void)abandon_by_dead(&x->l->task, c);
+	x->undo->was->abandoned = x->l->task.abandoned; /* the undo keeps the count */
+	return true;
+}
+
 static int undo_check(struct undoing *x)
 {
 	struct act *w = x->w;
 	const struct task *t = x->removed ? x->undo->was : &x->l->task;
-	enum role need;
 
 	call_reset(&w->call);
 	if (!override_version(t, &w->call) ||
-	    !undo_allowed(t, x->undo, &x->facts, x->removed, &w->call)) {
+	    (!undo_allowed(t, x->undo, &x->facts, x->removed, &w->call) && !undo_over_dead(x))) {
 		int r = act_decided(w, x->l);
 
 		if (x->removed)
 			w->ans->task = NULL;
 		return r;
 	}
-	need = undo_role(x->undo);
-	if (role_refuse(w->call.rq->role, need, w->ans, w->call.arena) != SUCCESS)
+	if (role_refuse(w->call.rq->role, undo_role(x->undo), w->ans, w->call.arena) != SUCCESS)
 		return REFUSED;
 	if (undo_unfinished(t, x->undo)) {
 		refuse_subtasks(&w->call, t);

@@ -1,7 +1,11 @@
 /* undo: what it restores, to whom it is refused, and that fences, counts and links stay right. */
 #include "suite.h"
 
+#include <unistd.h>
+
+#include "base/os.h"
 #include "core/undo_rules.h"
+#include "queue/queue_private.h"
 #include "queue/transfer.h"
 
 static void hinted(struct answer *ans, const char *part)
@@ -502,6 +506,23 @@ static void test_edit(void **state)
 	ok(s, "undo id=b");
 }
 
+/* Another program damages the record, as a hostile store would. */
+static int damage(struct edit *e, void *ctx)
+{
+	static struct record rec;
+
+	rec = (struct record){ .key = str_c(ctx), .hot = STR("\1\1"), .body_changed = true };
+	edit_put(e, &rec);
+	return 0;
+}
+
+static void damage_record(struct suite *s, const char *key)
+{
+	struct change c = { .fn = damage, .ctx = (void *)key };
+
+	assert_int_equal(s->q->store->ops->modify(s->q->store, &c, 1), 0);
+}
+
 /* Calls that were made together are kept as one update: it is still an approval that others relied on. */
 static void test_edit_with_approval(void **state)
 {
@@ -519,6 +540,62 @@ static void test_edit_with_approval(void **state)
 	ok(s, "claim id=d new_token=D agent=al");
 	refused(s, CONFLICT, "undo id=a");
 	expect_status(s, "a", DONE);
+}
+
+static void test_edit_over_damage(void **state)
+{
+	struct suite *s = unless_served(state, "it writes to the store");
+	struct request rqs[2];
+	struct answer answers[2];
+
+	ok(s, "create id=a title=1");
+	ok(s, "create id=b title=1");
+	ok(s, "update id=a title=2");
+	damage_record(s, "undo/a");
+	rqs[0] = parse(s, "update id=b title=2");
+	rqs[1] = parse(s, "update id=a title=3");
+	assert_int_equal(queue_call_all(s->q, rqs, NULL, answers, 2, &s->a), 2);
+	assert_int_equal(answers[1].code, SUCCESS);
+	ok(s, "undo id=a");
+	assert_true(str_is(show(s, "a")->title, "2"));
+}
+
+/* The step of an earlier task with this id ends with the damaged task. */
+static void test_removed_damage(void **state)
+{
+	struct suite *s = unless_served(state, "it writes to the store");
+
+	ok(s, "create id=a title=1");
+	ok(s, "remove id=a");
+	ok(s, "create id=a title=2 agent=bo");
+	damage_record(s, "task/a");
+	ok(s, "remove id=a force=1 agent=bo");
+	refused(s, NOT_FOUND, "undo id=a");
+}
+
+/* Nobody waits for a process that died, and what it left is counted. */
+static void test_dead_holder(void **state)
+{
+	struct suite *s = *state;
+	struct str host = os_hostname(&s->a), here = proc_here(&s->a);
+	int64_t starts[] = { os_process_start(getpid()), 1 };
+
+	for (size_t i = 0; i < sizeof(starts) / sizeof(*starts); i++) {
+		ok(s, "create id=a%zu title=1", i);
+		ok(s,
+		   "claim id=a%zu new_token=T%zu agent=bo pid=%d pid_start=%lld host=%.*s boot_id=%.*s",
+		   i, i, (int)getpid(), (long long)starts[i], STRF(host), STRF(here));
+		ok(s, "update id=a%zu title=2 force=1 reason=r", i);
+	}
+	refused(s, CONFLICT, "undo id=a0");
+	ok(s, "heartbeat id=a0 token=T0 agent=bo");
+	ok(s, "undo id=a1");
+	expect_status(s, "a1", IN_PROGRESS);
+	assert_true(str_is(show(s, "a1")->title, "1") && !show(s, "a1")->lock.holder.n);
+	assert_true(show(s, "a1")->abandoned == 1 && show(s, "a1")->fence == 1);
+	assert_int_equal(count_events(s, "a1", "abandoned"), 1);
+	refused(s, LOST_LOCK, "heartbeat id=a1 token=T1 agent=bo");
+	ok(s, "claim id=a1 new_token=U agent=cy");
 }
 
 static void test_repeat(void **state)
@@ -607,6 +684,9 @@ int undo_tests(void)
 		QUEUE_TEST(test_without_id),
 		QUEUE_TEST(test_edit),
 		QUEUE_TEST(test_edit_with_approval),
+		QUEUE_TEST(test_edit_over_damage),
+		QUEUE_TEST(test_removed_damage),
+		QUEUE_TEST(test_dead_holder),
 		QUEUE_TEST(test_repeat),
 		QUEUE_TEST(test_expiry),
 		QUEUE_TEST(test_guards),
