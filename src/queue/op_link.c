@@ -194,6 +194,7 @@ int do_depend(struct act *w)
 {
 	struct str field = STR("depends");
 	struct loaded *l;
+	int64_t version;
 	int r = act_load(w, w->call.rq->id, &l);
 
 	if (!r)
@@ -202,6 +203,7 @@ int do_depend(struct act *w)
 		return r;
 	act_answer(w, l);
 	undo_begin(w, l);
+	version = l->task.version;
 	act_apply(w, l);
 	if (w->call.code != SUCCESS)
 		return act_decided(w, l);
@@ -213,6 +215,7 @@ int do_depend(struct act *w)
 			override_note(&l->task, &w->call, (struct strs){ &field, 1 });
 		(void)act_decided(w, l);
 		act_edited(w, l);
+		l->task.version = version + 1; /* also if it released the lock of a dead process */
 		act_log(w, l, w->call.rq->op == OP_DEPEND ? "depends" : "undepends",
 			op_link_listed(w));
 	}

@@ -451,7 +451,7 @@ static void test_dead_holder(void **state)
 					     "release id=a force=1 agent=bob",
 					     "remove id=a agent=bob" };
 	struct suite *s = *state;
-	int64_t start = os_process_start(getpid());
+	int64_t start = os_process_start(getpid()), version;
 	struct answer *ans;
 
 	for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++) {
@@ -466,7 +466,10 @@ static void test_dead_holder(void **state)
 			refused(s, CONFLICT, "%s", calls[i]);
 		ok(s, "release id=a token=a");
 		claim_with_pid(s, "a", getpid(), start + 2);
+		version = show(s, "a")->version;
 		ans = ok(s, "%s", calls[i]);
+		if (!removes && !str_starts(str_c(calls[i]), STR("take")))
+			assert_int_equal(show(s, "a")->version, version + 1);
 		if (!removes)
 			assert_true(count_events(s, "a", "abandoned") > 0);
 		assert_true(removes || !str_is(ans->task->lock.holder, "ann"));
