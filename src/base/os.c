@@ -409,6 +409,13 @@ static bool same_start(int64_t found, int64_t noted)
 	return noted >= found - 1 && noted <= found + 1;
 }
 
+int64_t proc_start(int64_t pid)
+{
+	int64_t start = os_process_start(pid);
+
+	return start > 0 ? start : 0;
+}
+
 static enum proc_life same_host(struct arena *a, struct str there, int64_t pid, int64_t start)
 {
 	struct str here = proc_here(a), boot = str_cut(&here, '/'),

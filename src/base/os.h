@@ -87,6 +87,8 @@ bool host_is_loopback(struct str place);
  * proc: is the process that holds a lock still alive? Never sends a signal.
  */
 
+/* The start of the process as a lock notes it; 0: unknown. */
+int64_t proc_start(int64_t pid);
 enum proc_life { PROC_UNKNOWN, PROC_ALIVE, PROC_DEAD };
 
 /* Identifies where this process's pids are valid: this boot of this machine, this pid namespace. */

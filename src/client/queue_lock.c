@@ -60,7 +60,7 @@ static bool queue_lock_have(struct client *c, enum typed kind)
 static void sign_process(struct request *rq, struct arena *a)
 {
 	GIVE(rq, pid, getpid());
-	GIVE(rq, pid_start, os_process_start(getpid()));
+	GIVE(rq, pid_start, proc_start(getpid()));
 	GIVE(rq, boot_id, proc_here(a));
 }
 

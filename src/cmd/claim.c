@@ -47,9 +47,7 @@ const struct command cmd_claim = {
 enum result ask_for_pid(struct session *s, struct args *a, struct reply *out)
 {
 	if (HAS(&a->rq, pid) && !HAS(&a->rq, pid_start)) {
-		int64_t start = os_process_start(a->rq.pid);
-
-		if (!start)
+		if (!os_process_start(a->rq.pid))
 			return run_fail(
 				USAGE,
 				arena_printf(s->arena,
@@ -57,7 +55,7 @@ enum result ask_for_pid(struct session *s, struct args *a, struct reply *out)
 					     (long long)a->rq.pid),
 				STR("give the pid of a process that lives as long as the work"),
 				out);
-		GIVE(&a->rq, pid_start, start);
+		GIVE(&a->rq, pid_start, proc_start(a->rq.pid));
 		GIVE(&a->rq, boot_id, proc_here(s->arena));
 	}
 	return SUCCESS;

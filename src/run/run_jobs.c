@@ -171,7 +171,7 @@ enum result runner_run(struct client *c, const struct run_plan *plan, struct run
 	*sum = (struct run_sum){ 0 };
 	*ans = (struct answer){ 0 };
 	GIVE(&own.take, pid, getpid());
-	GIVE(&own.take, pid_start, os_process_start(getpid()));
+	GIVE(&own.take, pid_start, proc_start(getpid()));
 	GIVE(&own.take, boot_id, proc_here(c->arena));
 	r.jobs = arena_array(c->arena, struct job, (size_t)own.jobs);
 	r.polls = arena_array(c->arena, struct pollfd, (size_t)own.jobs + 3);

@@ -405,6 +405,19 @@ END
 	is '.locks == []'
 }
 
+@test "claim, run: a process whose start cannot be read is noted without it" {
+	needs_local "it looks at its own processes"
+	unshare --pid --fork true 2>/dev/null || skip "needs the right to make a pid namespace"
+	new x
+	new y
+	inside() { unshare --pid --fork sh -c "$1"; } # without a /proc of its own
+	inside "\"\$PAWL\" claim t1 --pid \$\$ -a al -q"
+	unchanged 20 claim t1 -a bob
+	inside "\"\$PAWL\" run t2 -a al -- true"
+	ask 0 show t2
+	is '.task.status == "Done"'
+}
+
 @test "claim: ids are found in any case" {
 	pawl create x -i Big-One
 	ask 0 claim BIG-one

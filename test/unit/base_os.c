@@ -441,6 +441,8 @@ static void life(void **state)
 	if (child == 0)
 		_exit(0);
 	waitpid(child, NULL, 0);
+	assert_int_equal(proc_start(pid), start);
+	assert_int_equal(proc_start(child), 0);
 	assert_int_equal(proc_life(host, boot, pid, start), PROC_ALIVE);
 	/* rounded differently elsewhere */
 	assert_int_equal(proc_life(host, boot, pid, start + 1), PROC_ALIVE);
@@ -526,7 +528,7 @@ static int look_in_foreign_proc(int64_t outer_start)
 	struct arena a = { 0 };
 	int code = 0;
 
-	if (os_process_start(getpid()) >= 0 || os_process_start(1) >= 0)
+	if (os_process_start(getpid()) >= 0 || os_process_start(1) >= 0 || proc_start(getpid()))
 		code = 1;
 	if (proc_died_here(os_hostname(&a), proc_here(&a), getpid(), outer_start + 10))
 		code |= 2;

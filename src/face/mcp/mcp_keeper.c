@@ -129,7 +129,7 @@ static void name_process(struct mcp *m, struct request *rq)
 {
 	if (!m->pid) {
 		m->pid = getpid();
-		m->pid_start = os_process_start(m->pid);
+		m->pid_start = proc_start(m->pid);
 		m->boot_id = proc_here(&m->self);
 	}
 	GIVE(rq, pid, m->pid);

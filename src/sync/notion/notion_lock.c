@@ -192,7 +192,7 @@ enum result notion_sync_lock(struct notion *n)
 	GIVE(&rq, ttl, notion_sync_lock_lease(n));
 	GIVE(&rq, operation, STR("sync"));
 	GIVE(&rq, pid, getpid());
-	GIVE(&rq, pid_start, os_process_start(getpid()));
+	GIVE(&rq, pid_start, proc_start(getpid()));
 	GIVE(&rq, boot_id, proc_here(&a));
 	GIVE(&rq, queue_id, token_make(&a)); /* the state file belongs to the queue's id */
 	code = notion_sync_lock_call(n, &rq, &ans, &a);
