@@ -2,6 +2,9 @@
  * pawl guard --receive: the check on the side of a git server. As a repository's pre-receive hook it refuses a push whose
  * work names a stale fence. Invariant: if a fence cannot be checked (the store does not answer, a trailer cannot be read,
  * git fails), the push is refused. It only reads, and git takes all refs of a push or none.
+ *
+ * It reads the messages itself. git sees a trailer only in the last paragraph, and settings such as trailer.* rename it,
+ * but a ghost's fence must count wherever a line of the message names it.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -21,11 +24,15 @@
 #define TOLD_MOST 10      /* refusals that are told */
 #define BRANCHES "refs/heads/pawl/"
 #define TRAILER "Pawl-Task:"
+#define TOPS_MOST 1000 /* commits with a task's newest fence */
 
 /* The newest fence of a task that a ref's new commits name. */
 struct named {
 	struct str id, ref;
 	int64_t fence;
+	bool older;  /* other commits name an older fence */
+	bool of_ref; /* the ref's name has the newest fence, so it counts for all its commits */
+	struct strs tops; /* the commits with the newest fence */
 };
 
 struct receive {
@@ -36,6 +43,11 @@ struct receive {
 	size_t refused;
 	enum result code; /* of the first refusal */
 	struct str ref, commit;
+	struct buf trailer; /* the value that is being read, with the lines that continue it */
+	bool in_trailer;
+	struct named *below; /* its older fences must be below `tops`; NULL: names are collected */
+	bool has_head;
+	char *head; /* the commit that the default branch has; NULL: none yet */
 };
 
 static void receive_refuse(struct receive *r, enum result code, struct str ref, struct str why)
@@ -59,26 +71,59 @@ static void receive_refuse(struct receive *r, enum result code, struct str ref, 
 
 /* --- the fences that a push names ----------------------------------------------------------------- */
 
-/* A ref may bring commits of earlier holders, on which the current holder built: only its newest fence counts. */
-static void receive_name(struct receive *r, struct str id, int64_t fence)
+static struct named *receive_named(struct receive *r, struct str id)
 {
 	struct arena *a = r->s->arena;
 
-	for (size_t i = r->of_ref; i < r->n; i++) {
-		struct named *n = &r->named[i];
-
-		if (!str_eq_nocase(n->id, id))
-			continue;
-		if (fence > n->fence)
-			n->fence = fence;
-		return;
-	}
+	for (size_t i = r->of_ref; i < r->n; i++)
+		if (str_eq_nocase(r->named[i].id, id))
+			return &r->named[i];
 	if (r->n == NAMED_MOST) {
 		receive_refuse(r, USAGE, r->ref, STR("the push names too many tasks"));
-		return;
+		return NULL;
 	}
 	r->named = arena_grow(a, r->named, r->n, sizeof(*r->named));
-	r->named[r->n++] = (struct named){ arena_str(a, id), r->ref, fence };
+	r->named[r->n] = (struct named){ .id = arena_str(a, id), .ref = r->ref };
+	return &r->named[r->n++];
+}
+
+/* A ref may bring commits of earlier holders, on which the current holder built: only its newest fence is checked. */
+static void receive_name(struct receive *r, struct str id, int64_t fence, bool by_commit)
+{
+	struct arena *a = r->s->arena;
+	struct named *n = receive_named(r, id);
+
+	if (!n)
+		return;
+	n->older |= n->fence && fence != n->fence;
+	if (fence > n->fence) {
+		n->fence = fence;
+		n->of_ref = false;
+		n->tops.n = 0;
+	}
+	if (fence < n->fence)
+		return;
+	n->of_ref |= !by_commit;
+	if (!by_commit || n->tops.n == TOPS_MOST)
+		return;
+	n->tops.v = arena_grow(a, n->tops.v, n->tops.n, sizeof(struct str));
+	n->tops.v[n->tops.n++] = r->commit;
+}
+
+/* The commit has no commit with the newest fence above it. */
+static void receive_uncovered(struct receive *r, struct str id, int64_t fence)
+{
+	const struct named *n = r->below;
+
+	if (!str_eq_nocase(n->id, id) || fence >= n->fence)
+		return;
+	receive_refuse(
+		r, LOST_LOCK, r->ref,
+		arena_printf(
+			r->s->arena,
+			"commit %.12s has the stale fence %lld of %.*s, and no commit with fence %lld builds on it",
+			arena_cstr(r->s->arena, r->commit), (long long)fence, STRF(n->id),
+			(long long)n->fence));
 }
 
 /* "ID FENCE", in any amount of white space. */
@@ -95,10 +140,13 @@ static void receive_trailer(struct receive *r, struct str text)
 	struct arena *a = r->s->arena;
 	int64_t fence;
 	struct str id;
+	bool good = receive_read_fence(str_trim(text), ' ', &id, &fence);
 
-	if (receive_read_fence(str_trim(text), ' ', &id, &fence))
-		receive_name(r, id, fence);
-	else
+	if (good && r->below)
+		receive_uncovered(r, id, fence);
+	else if (good)
+		receive_name(r, id, fence, true);
+	else if (!r->below)
 		receive_refuse(r, USAGE, r->ref,
 			       arena_printf(a,
 					    "commit %.12s has the trailer \"" TRAILER
@@ -107,13 +155,42 @@ static void receive_trailer(struct receive *r, struct str text)
 					    arena_cstr(a, text_line(a, str_trim(text)))));
 }
 
-/* One line of git's list: "c COMMIT", or a trailer of that commit. */
+static void receive_trailer_ends(struct receive *r)
+{
+	if (r->in_trailer)
+		receive_trailer(r, buf_str(&r->trailer));
+	r->in_trailer = false;
+}
+
+/* Is this line of a message "Pawl-Task: VALUE"? Then leaves the value in *line. */
+static bool receive_is_trailer(struct str *line)
+{
+	struct str rest = *line, name = str_cut(&rest, ':');
+
+	if (name.n == line->n || isspace((unsigned char)line->p[0]) ||
+	    !str_eq_nocase(str_trim(name), STR("Pawl-Task")))
+		return false;
+	*line = rest;
+	return true;
+}
+
+/* One line of git's list: "c COMMIT", or a space and a line of that commit's message. */
 static void receive_line(struct receive *r, struct str line)
 {
-	if (str_cut_prefix(&line, STR("c ")))
+	bool more = str_cut_prefix(&line, STR(" "));
+
+	if (more && r->in_trailer && line.n && (line.p[0] == ' ' || line.p[0] == '\t')) {
+		buf_adds(&r->trailer, line);
+		return;
+	}
+	receive_trailer_ends(r);
+	if (!more && str_cut_prefix(&line, STR("c "))) {
 		r->commit = arena_str(r->s->arena, line);
-	else if (str_cut(&line, ':').n)
-		receive_trailer(r, line);
+	} else if (more && receive_is_trailer(&line)) {
+		r->in_trailer = true;
+		r->trailer.n = 0;
+		buf_adds(&r->trailer, line);
+	}
 }
 
 /* --- git ------------------------------------------------------------------------------------------- */
@@ -140,25 +217,35 @@ static int receive_git_start(char *const argv[], pid_t *pid, FILE **from)
 	return *from ? 0 : rc ? -rc : -ENOMEM;
 }
 
-/* Calls `each` with every line that git prints. false: git failed, or a line is too long. */
+/* Reads a line and drops what is beyond LINE_MOST: a message may contain any line. false: the end. */
+static bool receive_read_line(FILE *from, char line[LINE_MOST], struct str *out)
+{
+	size_t n = 0;
+	int c;
+
+	while ((c = getc(from)) != EOF && c != '\n')
+		if (n < LINE_MOST)
+			line[n++] = (char)c;
+	*out = str_n(line, n);
+	return c != EOF || n;
+}
+
+/* Calls `each` with every line that git prints. false: git failed. */
 static bool receive_git(struct receive *r, char *const argv[],
 			void (*each)(struct receive *, struct str))
 {
 	char line[LINE_MOST];
-	bool whole = true;
+	struct str s;
+	bool whole;
 	FILE *from;
 	int status;
 	pid_t pid;
 
 	if (receive_git_start(argv, &pid, &from))
 		return false;
-	while (whole && fgets(line, sizeof(line), from)) {
-		struct str s = str_c(line);
-
-		whole = str_ends(s, STR("\n"));
-		each(r, str_n(s.p, s.n - whole));
-	}
-	whole = whole && !ferror(from);
+	while (receive_read_line(from, line, &s))
+		each(r, s);
+	whole = !ferror(from);
 	fclose(from);
 	while (waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
@@ -180,45 +267,73 @@ static void receive_take_line(struct receive *r, struct str line)
 	r->commit = arena_str(r->s->arena, line);
 }
 
-/* The commit that the default branch has now. NULL: none yet. */
+/* The commit that the default branch has now. */
 static char *receive_head(struct receive *r)
 {
 	char *argv[] = { "git", "rev-parse", "--quiet", "--verify", "HEAD^{commit}", NULL };
 
+	if (r->has_head)
+		return r->head;
+	r->has_head = true;
 	r->commit = STR("");
-	return receive_git(r, argv, receive_take_line) && r->commit.n
-		       ? arena_cstr(r->s->arena, r->commit)
-		       : NULL;
+	if (receive_git(r, argv, receive_take_line) && r->commit.n)
+		r->head = arena_cstr(r->s->arena, r->commit);
+	return r->head;
 }
 
 /*
- * Reads the trailers of the commits that the ref brings. Commits on the default branch were checked when they came there.
+ * Reads the messages of the commits that the ref brings. Commits on the default branch were checked when they came there.
  * Those on other branches count again: a late holder may have pushed them before its lease expired, and now wants to
- * move another ref to them.
+ * move another ref to them. `but`: leave out these commits and those below them.
  */
+static bool receive_list(struct receive *r, struct str old, struct str new, struct strs but)
+{
+	struct arena *a = r->s->arena;
+	char **log = arena_array(a, char *, but.n + 12), *head = receive_head(r);
+	size_t n = 0;
+	bool good;
+
+	log[n++] = "git";
+	log[n++] = "-c";
+	log[n++] = "log.showSignature=false";
+	log[n++] = "log";
+	log[n++] = "--encoding=UTF-8";
+	log[n++] = "--format=tformat:c %H%n%w(0,1,1)%B%w(0,0,0)";
+	log[n++] = arena_cstr(a, new);
+	log[n++] = "--not";
+	if (head)
+		log[n++] = head;
+	if (!receive_is_zero(old)) /* else it did not exist */
+		log[n++] = arena_cstr(a, old);
+	for (size_t i = 0; i < but.n; i++)
+		log[n++] = arena_cstr(a, but.v[i]);
+	log[n] = "--";
+	good = receive_git(r, log, receive_line);
+	receive_trailer_ends(r);
+	if (!good)
+		receive_refuse(r, API_ERROR, r->ref,
+			       STR("git could not list the commits that the push brings"));
+	return good;
+}
+
+/* A ghost may have put its own work beside or above that of the current holder. */
+static void receive_below(struct receive *r, struct str old, struct str new)
+{
+	for (size_t i = r->of_ref; i < r->n; i++) {
+		r->below = &r->named[i];
+		if (r->below->older && !r->below->of_ref &&
+		    !receive_list(r, old, new, r->below->tops))
+			break;
+	}
+	r->below = NULL;
+}
+
 static void receive_commits(struct receive *r, struct str old, struct str new)
 {
 	struct arena *a = r->s->arena;
-	char *hash = arena_cstr(a, new), *had = arena_cstr(a, old);
-	char *type[] = { "git", "cat-file", "-t", arena_cstr(a, arena_printf(a, "%s^{}", hash)),
-			 NULL };
-	char *log[14] = { "git",
-			  "-c",
-			  "log.showSignature=false",
-			  "-c",
-			  "trailer.separators=:",
-			  "log",
-			  "--format=tformat:c %H%n%(trailers:key=Pawl-Task,unfold)",
-			  hash,
-			  "--not" };
-	char *head = receive_head(r);
-	size_t n = 9;
+	char *hash = arena_cstr(a, arena_printf(a, "%.*s^{}", STRF(new)));
+	char *type[] = { "git", "cat-file", "-t", hash, NULL };
 
-	if (head)
-		log[n++] = head;
-	if (!receive_is_zero(old)) /* it did not exist */
-		log[n++] = had;
-	log[n] = "--";
 	if (!receive_git(r, type, receive_take_line)) {
 		receive_refuse(r, API_ERROR, r->ref,
 			       STR("git could not read what the push brings"));
@@ -226,9 +341,8 @@ static void receive_commits(struct receive *r, struct str old, struct str new)
 	}
 	if (!str_is(r->commit, "commit")) /* a tag of a file: nothing in it names a task */
 		return;
-	if (!receive_git(r, log, receive_line))
-		receive_refuse(r, API_ERROR, r->ref,
-			       STR("git could not list the commits that the push brings"));
+	if (receive_list(r, old, new, (struct strs){ 0 }))
+		receive_below(r, old, new);
 }
 
 /* --- the hook's input: "OLD NEW REF" in each line -------------------------------------------------- */
@@ -249,7 +363,7 @@ static void receive_branch(struct receive *r)
 	if (!str_cut_prefix(&name, STR(BRANCHES)))
 		return;
 	if (receive_read_fence(name, '/', &id, &fence))
-		receive_name(r, id, fence);
+		receive_name(r, id, fence, false);
 	else
 		receive_refuse(r, USAGE, r->ref,
 			       STR("a branch below pawl/ is called pawl/ID/FENCE"));
@@ -315,7 +429,7 @@ static void receive_check(struct receive *r, const struct named *n)
 
 enum result guard_receive(struct session *s, struct reply *out)
 {
-	struct receive r = { .s = s, .out = out };
+	struct receive r = { .s = s, .out = out, .trailer = BUF_MAX(LINE_MOST) };
 	char line[LINE_MOST];
 
 	while (fgets(line, sizeof(line), stdin)) {
@@ -327,6 +441,7 @@ enum result guard_receive(struct session *s, struct reply *out)
 	}
 	if (ferror(stdin))
 		receive_refuse(&r, API_ERROR, STR("standard input"), STR("it could not be read"));
+	buf_free(&r.trailer);
 	for (size_t i = 0; i < r.n; i++)
 		receive_check(&r, &r.named[i]);
 	if (r.refused > TOLD_MOST)

@@ -158,17 +158,72 @@ refused() {
 	taken refs/heads/main
 }
 
-@test "receive: the trailer counts in any case, a replaced commit does not hide it, and text elsewhere is no trailer" {
+@test "receive: the trailer counts in any case, and a replaced commit does not hide it" {
 	new x
 	pawl claim t1 -a al --ttl 10m
 	pawl lock break t1 -r gone
-	git -C ../clone commit -q --allow-empty -m $'Quote\n\nPawl-Task: t1 1\n\nis what they wrote there'
+	git -C ../clone commit -q --allow-empty -m $'Quote\n\n  Pawl-Task: t1 1\n\nis what they wrote there. Pawl-Task: t1 1'
 	taken refs/heads/main
 	git -C ../clone commit -q --allow-empty -m $'Sly\n\npawl-task:   t1\n  1'
 	refused "no agent holds t1 any more" refs/heads/main
 	commit "Bad" "t1 1"
 	git -C ../clone push -q origin HEAD~2:refs/heads/side
 	refused "no agent holds t1 any more" refs/heads/side
+}
+
+@test "receive: the trailer counts in each paragraph, under all settings of git" {
+	local message
+	new x
+	pawl claim t1 -a al --ttl 10m
+	pawl lock break t1 -r gone
+	for message in $'Work\n\nPawl-Task: t1 1\n\nCo-Authored-By: bo <bo@example.org>' $'Work\nPawl-Task: t1 1' \
+		$'Pawl-Task: t1 1\n\nWork' $'Work\n\nA line\nanother\none more\nand one\nPawl-Task : t1 1\nthe last' \
+		$'Work\n\nc 0123\nPawl-Task:\tt1 1\r\n---\nPatch'; do
+		git -C ../clone commit -q --allow-empty --cleanup=verbatim -m "$message"
+		refused "no agent holds t1 any more" refs/heads/main
+		git -C ../clone reset -q --hard origin/main
+	done
+	git -C ../server.git config trailer.Pawl-Task.key Task
+	git -C ../server.git config trailer.separators =
+	git -C ../server.git config i18n.logOutputEncoding UTF-16
+	git -C ../server.git config log.showSignature true
+	commit "Work" "t1 1"
+	refused "no agent holds t1 any more" refs/heads/main
+}
+
+@test "receive: a line of any length" {
+	local long
+	new x
+	pawl claim t1 -a al --ttl 10m
+	long=$(printf '%09000d' 0)
+	git -C ../clone commit -q --allow-empty -m "Long" -m "$long Pawl-Task: t1 7" -m "Pawl-Task: t1 1"
+	taken refs/heads/main
+	commit "Unclear" "$long"
+	refused "which is not: ID FENCE" refs/heads/main
+}
+
+@test "receive: a ghost's commit beside or above those of the current holder is refused" {
+	new x
+	pawl claim t1 -a al --ttl 10m
+	git -C ../clone checkout -q -b ghost
+	commit "Late" "t1 1"
+	pawl lock break t1 -r gone
+	pawl claim t1 -a bo --ttl 10m
+	git -C ../clone checkout -q -b holder main
+	commit "By bo" "t1 2"
+	# above
+	git -C ../clone checkout -q -b above
+	git -C ../clone cherry-pick --allow-empty ghost >/dev/null
+	refused "has the stale fence 1 of t1, and no commit with fence 2 builds on it" refs/heads/main
+	# beside
+	git -C ../clone checkout -q -b beside holder
+	git -C ../clone merge -q -m "Merge both" ghost
+	refused "has the stale fence 1 of t1, and no commit with fence 2 builds on it" refs/heads/main
+	# the branch of the current fence says that its holder merged them
+	taken refs/heads/pawl/t1/2
+	# and so does the merge with a trailer
+	git -C ../clone commit -q --amend -m "Merge both" -m "Pawl-Task: T1 2"
+	taken refs/heads/main
 }
 
 @test "receive: a holder that was stopped between its own check and its push is refused" {
