@@ -180,6 +180,31 @@ changed() {
 	clean
 }
 
+@test "audit: after the log was cut at the lines of a restore" {
+	needs_local "the log is cut by a setting of the server"
+	pawl create one -i t1
+	pawl create two -i t2
+	pawl backup early.pawl
+	pawl claim t1
+	pawl comment t2 "from before the restore"
+	pawl done t2 --take
+	pawl backup late.pawl
+	pawl restore early.pawl --force
+	pawl comment t2 "after the first"
+	pawl restore late.pawl --force
+	pawl comment t1 "after the second"
+	pawl reopen t2 --reason "not quite"
+	pawl config set log.keep 1ms
+	sleep 0.01
+	pawl archive
+	same "$("$PAWL" log --json | jq '[.events[] | select(.event == "restored")] | length')" 0
+	clean --export read.jsonl
+	"$PAWL_SOURCE/tools/check-history" read.jsonl
+	pawl claim t1
+	pawl claim t2
+	clean
+}
+
 @test "audit: after a migration, to each kind of store" {
 	needs_sqlite
 	work

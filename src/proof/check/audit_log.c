@@ -14,6 +14,7 @@
  */
 #include <stdlib.h>
 
+#include "base/text.h"
 #include "base/when.h"
 #include "core/lease.h"
 #include "core/rules.h"
@@ -31,14 +32,13 @@ enum lock_known { LOCK_UNKNOWN, LOCK_HELD, LOCK_NONE };
 
 struct trail {
 	unsigned char head[SHORT_HASH_LEN], recorded[SHORT_HASH_LEN];
-	int64_t fence, expires, line;         /* line: number of the newest one */
+	int64_t fence, expires, line, at;     /* line, at: number and time of the newest one */
 	int64_t record_fence, record_expires; /* record_expires 0: no lock */
 	uint32_t restore;                     /* number of the restore before its newest line */
 	uint8_t status, record_status;        /* 0: unknown */
 	uint8_t lock;                         /* enum lock_known */
-	bool seen, known, manual,
-		lowered; /* known: the fence is; lowered: a restore changed a line's time */
-	bool removed, has_record, is_gone, has_chain;
+	bool known, lowered; /* known: the fence is; lowered: a restore changed its time */
+	bool seen, manual, removed, has_record, is_gone, has_chain;
 };
 
 struct audit {
@@ -46,6 +46,7 @@ struct audit {
 	struct audit_report *out;
 	struct arena *arena; /* of the report */
 	struct arena words;  /* keys */
+	struct arena text;   /* texts of this line; few are kept */
 	struct tally keys;
 	struct trail *trails; /* by number in keys */
 	size_t room;
@@ -87,10 +88,10 @@ static void audit_find(struct audit *x, enum audit_kind kind, struct str task, s
 	out->findings = arena_grow(x->arena, out->findings, out->n_findings, sizeof(*f));
 	f = &out->findings[out->n_findings++];
 	*f = (struct audit_finding){ .kind = kind,
-				     .task = arena_str(x->arena, task),
-				     .text = text };
+				     .task = text_line(x->arena, task),
+				     .text = arena_str(x->arena, text) };
 	if (x->at) {
-		f->cursor = arena_str(x->arena, x->at->cursor);
+		f->cursor = text_line(x->arena, x->at->cursor);
 		f->line = x->line;
 		f->at = x->at->at;
 	}
@@ -124,22 +125,21 @@ static struct trail *trail_of(struct audit *x, struct str key)
 	return &x->trails[n];
 }
 
+static void trail_doubt(struct trail *t)
+{
+	t->known = false;
+	t->status = 0;
+	t->lock = LOCK_UNKNOWN;
+}
+
 /* A restore continues the log with lines of another time, so nothing of the earlier lines holds any more. */
 static void trail_refresh(const struct audit *x, struct trail *t)
 {
 	if (t->restore == x->restore)
 		return;
 	t->restore = x->restore;
-	t->seen = t->known = t->lowered = t->removed = false;
-	t->status = 0;
-	t->lock = LOCK_UNKNOWN;
-}
-
-static void trail_doubt(struct trail *t)
-{
-	t->known = false;
-	t->status = 0;
-	t->lock = LOCK_UNKNOWN;
+	t->seen = t->lowered = t->removed = false;
+	trail_doubt(t);
 }
 
 /* --- records ------------------------------------------------------------------------------------- */
@@ -201,10 +201,9 @@ static void audit_record(struct audit *x, const struct record *r)
 
 static bool is_one_of(struct str name, const char *const *names)
 {
-	for (; *names; names++)
-		if (str_is(name, *names))
-			return true;
-	return false;
+	while (*names && !str_is(name, *names))
+		names++;
+	return *names;
 }
 
 /* Events whose task may have lost its record, and with it the hash. */
@@ -216,12 +215,14 @@ static bool may_start(const struct event *ev)
 	return is_one_of(ev->name, names);
 }
 
-/* An import adds old lines to the log's end, and a later cut of the log may remove some of them. */
-static bool may_be_cut(const struct audit *x, const struct event *ev)
+/* A cut may remove some of the old lines that an import added, and the lines that mark a restore. */
+static bool may_be_cut(const struct audit *x, const struct trail *t, const struct event *ev)
 {
 	static const char *const names[] = { "comment", "imported", "updated", NULL };
 
-	return x->cut && x->relogged && is_one_of(ev->name, names);
+	return x->cut && x->relogged &&
+	       (is_one_of(ev->name, names) ||
+		(t->at < x->cut && (!ev->prev.n || x->at->at < x->cut)));
 }
 
 static bool audit_continues(const struct trail *t, const struct event *ev)
@@ -241,21 +242,21 @@ static void check_first(struct audit *x, const struct event *ev)
 
 static void check_next(struct audit *x, struct trail *t, const struct event *ev)
 {
-	if (audit_continues(t, ev) || t->lowered || may_be_cut(x, ev))
+	bool starts = !ev->prev.n && may_start(ev);
+
+	if (audit_continues(t, ev) || t->lowered)
 		return;
-	if (!ev->prev.n && may_start(ev)) {
-		x->out->restarts++;
-		trail_doubt(t);
+	trail_doubt(t);
+	x->out->restarts += starts;
+	if (starts || may_be_cut(x, t, ev))
 		return;
-	}
 	audit_find(x, AUDIT_CHAIN, ev->task,
-		   arena_printf(x->arena,
+		   arena_printf(&x->text,
 				ev->prev.n ? "line %lld does not follow line %lld: that one was "
 					     "changed, a line between them was removed, or one of "
 					     "them was moved or inserted"
 					   : "line %lld does not name line %lld, the one before it",
 				(long long)x->line, (long long)t->line));
-	trail_doubt(t);
 }
 
 static void audit_follow(struct audit *x, struct trail *t, const struct entry *e,
@@ -269,6 +270,7 @@ static void audit_follow(struct audit *x, struct trail *t, const struct entry *e
 	/* a restore lowers a time that is after its own, so the next line has the hash of another time */
 	t->lowered = x->lowered_to && e->at >= x->lowered_to;
 	t->line = x->line;
+	t->at = e->at;
 	event_hash(e->data, e->at, t->head);
 }
 
@@ -277,13 +279,12 @@ static void audit_follow(struct audit *x, struct trail *t, const struct entry *e
 /* The lines from a backup continue other chains. `restored` continues that of `restoring`. */
 static bool restore_ends(struct audit *x, const struct event *ev)
 {
-	for (size_t i = x->n_outer; i-- > 0;)
-		if (ev->prev.n == SHORT_HASH_LEN &&
-		    !memcmp(ev->prev.p, x->outer[i], SHORT_HASH_LEN)) {
-			x->n_outer = i;
-			return true;
-		}
-	return false;
+	size_t i = ev->prev.n == SHORT_HASH_LEN ? x->n_outer : 0;
+
+	while (i && memcmp(ev->prev.p, x->outer[i - 1], SHORT_HASH_LEN) != 0)
+		i--;
+	x->n_outer = i ? i - 1 : x->n_outer;
+	return i;
 }
 
 static void restore_begins(struct audit *x, int64_t at)
@@ -321,13 +322,13 @@ static void check_status(struct audit *x, struct trail *t, const struct event *e
 {
 	if (!rules_event_fits(ev->name, ev->from, ev->to))
 		audit_find(x, AUDIT_STATUS, ev->task,
-			   arena_printf(x->arena,
+			   arena_printf(&x->text,
 					"no operation moves a task from %s to %s with `%.*s`",
 					audit_status(ev->from).p, audit_status(ev->to).p,
 					STRF(ev->name)));
 	else if (!x->plan->shared && t->status && ev->from && ev->from != t->status)
 		audit_find(x, AUDIT_STATUS, ev->task,
-			   arena_printf(x->arena, "it moves the task from %s, but the task was %s",
+			   arena_printf(&x->text, "it moves the task from %s, but the task was %s",
 					audit_status(ev->from).p, audit_status(t->status).p));
 	if (ev->to)
 		t->status = (uint8_t)ev->to;
@@ -343,12 +344,12 @@ static void check_fence(struct audit *x, struct trail *t, const struct event *ev
 		return; /* an imported one has no fence */
 	if (t->known && ev->fence < t->fence && !str_is(ev->name, "removed"))
 		audit_find(x, AUDIT_FENCE, ev->task,
-			   arena_printf(x->arena, "its fence is %lld, after fence %lld",
+			   arena_printf(&x->text, "its fence is %lld, after fence %lld",
 					(long long)ev->fence, (long long)t->fence));
 	else if (t->known && ev->fence > t->fence && !is_one_of(ev->name, bring) &&
 		 !x->plan->shared)
 		audit_find(x, AUDIT_FENCE, ev->task,
-			   arena_printf(x->arena,
+			   arena_printf(&x->text,
 					"its fence is %lld, but the last one granted is %lld",
 					(long long)ev->fence, (long long)t->fence));
 	t->known = ev->fence || !str_is(ev->name, "removed");
@@ -369,14 +370,14 @@ static void audit_acquire(struct audit *x, struct trail *t, const struct entry *
 
 	if (t->known && !over && ev->fence <= t->fence)
 		audit_find(x, AUDIT_FENCE, ev->task,
-			   arena_printf(x->arena, "it grants fence %lld, after fence %lld",
+			   arena_printf(&x->text, "it grants fence %lld, after fence %lld",
 					(long long)ev->fence, (long long)t->fence));
 	if (t->lock == LOCK_HELD && !over && e->at < t->expires && !x->plan->shared)
 		audit_find(x, AUDIT_HOLDERS, ev->task,
-			   arena_printf(x->arena,
+			   arena_printf(&x->text,
 					"it grants fence %lld while fence %lld is live until %s",
 					(long long)ev->fence, (long long)t->fence,
-					arena_cstr(x->arena, when_text(x->arena, t->expires))));
+					arena_cstr(&x->text, when_text(&x->text, t->expires))));
 	x->out->acquisitions += !over && e->at >= x->plan->since && !typed_of(ev->task);
 	t->lock = LOCK_HELD;
 	t->manual = str_is(ev->name, "locked");
@@ -393,7 +394,7 @@ static void check_holder(struct audit *x, const struct trail *t, const struct ev
 
 	if (t->lock == LOCK_NONE && is_one_of(ev->name, own) && !x->plan->shared)
 		audit_find(x, AUDIT_LOCK, ev->task,
-			   arena_printf(x->arena,
+			   arena_printf(&x->text,
 					"`%.*s` needs the task's lock, and nobody held it",
 					STRF(ev->name)));
 }
@@ -407,10 +408,10 @@ static void audit_abandoned(struct audit *x, struct trail *t, const struct entry
 	else if (t->lock == LOCK_HELD && e->at < t->expires && !x->plan->shared &&
 		 !str_starts(ev->text, STR("process ")))
 		audit_find(x, AUDIT_HOLDERS, ev->task,
-			   arena_printf(x->arena,
+			   arena_printf(&x->text,
 					"it ends the lease of fence %lld before it expired at %s",
 					(long long)t->fence,
-					arena_cstr(x->arena, when_text(x->arena, t->expires))));
+					arena_cstr(&x->text, when_text(&x->text, t->expires))));
 	t->expires = 0;
 }
 
@@ -476,15 +477,16 @@ static void audit_line(struct audit *x, const struct entry *e)
 	struct event ev;
 	struct trail *t;
 	const char *fault = line_fault(e, &ev);
+	bool counts = e->at >= x->plan->since;
 
 	x->at = e;
 	x->line++;
-	x->out->lines += e->at >= x->plan->since;
-	if (e->at >= x->plan->since && !x->out->from)
+	x->out->lines += counts;
+	if (counts && !x->out->from)
 		x->out->from = e->at;
 	if (fault) {
 		audit_find(x, AUDIT_LINE, STR(""),
-			   arena_printf(x->arena, "pawl did not write this line: %s", fault));
+			   arena_printf(&x->text, "pawl did not write this line: %s", fault));
 	} else if (!ev.task.n) {
 		audit_queue_line(x, e, &ev);
 	} else {
@@ -496,6 +498,7 @@ static void audit_line(struct audit *x, const struct entry *e)
 	if (x->plan->progress && x->line % PROGRESS_LINES == 0)
 		x->plan->progress(x->plan->ctx, (size_t)x->line);
 	x->at = NULL;
+	arena_free(&x->text);
 }
 
 static int audit_item(void *ctx, const struct item *it)
@@ -524,7 +527,7 @@ static void compare_chain(struct audit *x, const struct trail *t, struct str tas
 		audit_find(
 			x, AUDIT_RECORD, task,
 			arena_printf(
-				x->arena,
+				&x->text,
 				"line %lld is not the newest line that its record names: a line was "
 				"changed, or lines after it were removed or inserted",
 				(long long)t->line));
@@ -536,18 +539,18 @@ static void compare_task(struct audit *x, const struct trail *t, struct str task
 
 	if (seen && t->status && t->record_status && t->status != t->record_status)
 		audit_find(x, AUDIT_RECORD, task,
-			   arena_printf(x->arena, "it is %s, but its lines end with %s",
+			   arena_printf(&x->text, "it is %s, but its lines end with %s",
 					audit_status(t->record_status).p,
 					audit_status(t->status).p));
 	if (seen && t->known && t->fence != t->record_fence)
 		audit_find(x, AUDIT_RECORD, task,
-			   arena_printf(x->arena,
+			   arena_printf(&x->text,
 					"its fence is %lld, but its lines end with fence %lld",
 					(long long)t->record_fence, (long long)t->fence));
 	if (seen && t->lock == LOCK_NONE && t->record_expires)
 		audit_find(x, AUDIT_RECORD, task,
 			   arena_printf(
-				   x->arena,
+				   &x->text,
 				   "it is held under fence %lld, but that lock ended in its lines",
 				   (long long)t->record_fence));
 }
@@ -557,6 +560,8 @@ static void compare_trail(struct audit *x, struct trail *t, struct str key)
 	struct str task = key;
 
 	trail_refresh(x, t);
+	if (x->cut && x->relogged && t->at < x->cut)
+		t->seen = false; /* a restore may have come after its lines */
 	(void)str_cut_prefix(&task, STR("task/"));
 	if (t->has_record || t->is_gone)
 		compare_chain(x, t, task);
@@ -566,6 +571,7 @@ static void compare_trail(struct audit *x, struct trail *t, struct str key)
 	if (t->has_record)
 		compare_task(x, t, task);
 	x->out->tasks += t->has_record;
+	arena_free(&x->text);
 }
 
 static void compare_all(struct audit *x)
@@ -589,5 +595,6 @@ enum result audit_queue(const struct audit_plan *plan, struct audit_report *out,
 	tally_free(&x.keys);
 	free(x.trails);
 	arena_free(&x.words);
+	arena_free(&x.text);
 	return code;
 }
