@@ -7,6 +7,7 @@
 
 #include "base/fs.h"
 #include "base/os.h"
+#include "base/text.h"
 #include "base/when.h"
 #include "cmd/cmd.h"
 #include "core/lease.h"
@@ -75,8 +76,8 @@ static json_t *exported_task(const struct record *r, struct arena *a)
 
 	if (task_unpack(arena_str(a, r->hot), &t, a))
 		return NULL;
-	return json_pack("{s:o, s:I, s:I, s:I, s:o}", "record", json_str(r->key), "status",
-			 (json_int_t)t.status, "fence", (json_int_t)t.fence, "expires",
+	return json_pack("{s:o, s:I, s:I, s:I, s:o}", "record", json_str(text_line(a, r->key)),
+			 "status", (json_int_t)t.status, "fence", (json_int_t)t.fence, "expires",
 			 (json_int_t)(t.lock.holder.n && !t.lock.foreign ? t.lock.expires_at : 0),
 			 "chain", audit_hex(t.chain, a));
 }
@@ -87,13 +88,14 @@ static json_t *exported_record(const struct record *r, struct arena *a)
 	if (str_starts(r->key, STR("task/")) || str_starts(r->key, STR("lock/")))
 		return exported_task(r, a);
 	if (str_starts(r->key, STR("gone/")))
-		return json_pack("{s:o, s:o}", "record", json_str(r->key), "chain",
+		return json_pack("{s:o, s:o}", "record", json_str(text_line(a, r->key)), "chain",
 				 audit_hex(r->body, a));
 	if (str_eq(r->key, STR("meta/chain")))
-		return json_pack("{s:o, s:o}", "record", json_str(r->key), "chain",
+		return json_pack("{s:o, s:o}", "record", json_str(text_line(a, r->key)), "chain",
 				 audit_hex(r->hot, a));
 	if (str_eq(r->key, STR("meta/log_from")) || str_eq(r->key, STR("meta/relogged")))
-		return json_pack("{s:o, s:o}", "record", json_str(r->key), "at", json_str(r->hot));
+		return json_pack("{s:o, s:o}", "record", json_str(text_line(a, r->key)), "at",
+				 json_str(text_line(a, r->hot)));
 	return NULL;
 }
 
@@ -102,9 +104,10 @@ static int audit_export_item(void *ctx, const struct item *it)
 	struct auditing *x = ctx;
 	const struct entry *e = &it->entry;
 	struct arena a = { 0 };
-	json_t *o = it->line ? json_pack("{s:o, s:I, s:o, s:o}", "line", json_str(e->cursor), "at",
-					 (json_int_t)e->at, "key", json_str(e->key), "data",
-					 audit_hex(e->data, &a))
+	json_t *o = it->line ? json_pack("{s:o, s:I, s:o, s:o}", "line",
+					 json_str(text_line(&a, e->cursor)), "at",
+					 (json_int_t)e->at, "key", json_str(text_line(&a, e->key)),
+					 "data", audit_hex(e->data, &a))
 			     : exported_record(&it->rec, &a);
 	int r = 0;
 
