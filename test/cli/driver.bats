@@ -169,3 +169,26 @@ says() {
 	is ".torture.violations == $n"
 	same "$(head -n 1 h.jsonl | jq -r .driver)" "$drivers/files-protocol"
 }
+
+@test "driver: the input of all ends at once, so those that stay are waited for together" {
+	script ./stays <<-'END'
+		while read -r verb a b; do
+			case $verb in
+			create) echo "ok $a" ;;
+			next) echo none ;;
+			*) echo 'ok open -' ;;
+			esac
+		done
+		echo "$PAWL_DRIVER_AGENT" >>"$1"
+		until [ "$(sort -u "$1" | wc -l)" -eq 3 ]; do :; done
+		echo >>"$1.together"
+		sleep 98765
+	END
+	# a slow machine may end the wait before they have met
+	for _ in 1 2 3 4 5; do
+		rm -f ends ends.together
+		ask 40 torture --driver "./stays '$PWD/ends'" --only claims --rounds 1 --agents 3 --outage 2m
+		[ "$(wc -l <ends.together)" -lt 3 ] || return 0
+	done
+	false
+}

@@ -133,7 +133,7 @@ void child_signal(const struct child *c, int sig)
 		kill(-c->pid, sig);
 }
 
-static void child_close(struct child *c)
+void child_close(struct child *c)
 {
 	if (c->in >= 0)
 		close(c->in);
@@ -156,14 +156,11 @@ int child_kill(struct child *c)
 	return status;
 }
 
-void child_end(struct child *c, int64_t ms)
+void child_end(struct child *c, int64_t end)
 {
 	const struct timespec tick = { 0, TICK_NS };
-	int64_t end = os_boot_ms() + ms;
 	siginfo_t ended = { 0 };
 
-	if (c->pid)
-		child_close(c);
 	while (c->pid && os_boot_ms() < end &&
 	       !waitid(P_PID, (id_t)c->pid, &ended, WEXITED | WNOHANG | WNOWAIT) && !ended.si_pid)
 		nanosleep(&tick, NULL);

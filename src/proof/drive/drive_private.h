@@ -30,8 +30,9 @@ enum child_read child_read(struct child *c, struct str *line);
 void child_signal(const struct child *c, int sig);
 /* Kills the group and waits for the process; returns its status. It may have ended by itself before. */
 int child_kill(struct child *c);
-/* Closes its input and waits up to `ms` for it to end; then kills it. */
-void child_end(struct child *c, int64_t ms);
+void child_close(struct child *c);
+/* Waits until `end` (os_boot_ms()) for a process whose pipes were closed to end; then kills it. */
+void child_end(struct child *c, int64_t end);
 
 /* --- drive_agent.c: what an agent does next ------------------------------------------------------- */
 

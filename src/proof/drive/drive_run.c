@@ -240,15 +240,19 @@ static bool drive_work(struct drive *d)
 
 /* --- the run -------------------------------------------------------------------------------------- */
 
-static void drive_stop_all(struct drive *d)
+/* Lets all processes end together. A run that had to stop early kills them. */
+static void drive_end_workers(struct drive *d)
 {
+	int64_t end = os_boot_ms() + END_MS;
+
 	drive_continue(d, true);
 	for (int i = 0; i < d->n; i++)
-		if (d->trouble.n || d->interrupted)
+		if (!drive_going_on(d))
 			child_kill(&d->workers[i].child);
+		else if (d->workers[i].child.pid)
+			child_close(&d->workers[i].child);
 	for (int i = 0; i < d->n; i++)
-		child_end(&d->workers[i].child, END_MS);
-	os_end_children();
+		child_end(&d->workers[i].child, end);
 }
 
 /* Every agent's process ends before the last step, and with it the locks that only live in a process. */
@@ -261,11 +265,11 @@ static void drive_all(struct drive *d)
 	good = good && drive_work(d);
 	d->figures.ms = drive_now() - d->began;
 	good = good && drive_step(d, DRIVE_FINISHING);
-	for (int i = 0; i < d->n && good; i++)
-		child_end(&d->workers[i].child, END_MS);
+	drive_end_workers(d);
 	good = good && drive_spawn(d, &d->workers[0]) && drive_step(d, DRIVE_LAST) &&
 	       drive_step(d, DRIVE_READING);
-	drive_stop_all(d);
+	drive_end_workers(d);
+	os_end_children();
 	d->figures.done = d->completed;
 	d->figures.left_ms = -1;
 	if (d->plan->progress)
