@@ -42,7 +42,7 @@ struct str bearer_make(struct bearer *b, struct arena *a);
 int bearer_add(const char *dir, const struct bearer *b, struct str *secret, struct arena *a);
 /* -ENOENT: there is no token with this name. */
 int bearer_remove(const char *dir, struct str name, struct arena *a);
-/* Saves the time of each token's last use, which only the server knows. */
+/* Saves the time when each token was last used, which only the server knows. */
 int bearer_note_uses(const char *dir, const struct bearers *list, struct arena *a);
 
 /* The token with this text, even if it has expired; NULL: none. */
@@ -61,7 +61,7 @@ bool bearer_names(const struct bearer *b, struct str agent);
  * `pawl login --insecure` for a saved token, or PAWL_SERVER_INSECURE=1 for the others.
  */
 
-/* For queue_config.bearer. *token is empty if there is none. */
+/* The function for queue_config.bearer. *token is empty if there is no token. */
 enum result login_bearer(void *ctx, struct str origin, struct str *token, bool *insecure,
 			 struct answer *ans, struct arena *a);
 /* Would other machines see the token on its way to this origin? */

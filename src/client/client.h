@@ -71,17 +71,17 @@ struct client {
 	struct connection conn;
 	struct keyring keyring;
 	struct given_back given_back; /* .on: set by the face after client_init() */
-	/* about the calls so far */
+	/* the record of this client's calls */
 	struct arena *arena;
 	size_t made;             /* calls to the queue so far */
-	bool changed;            /* one of them has changed it */
+	bool changed;            /* a call has changed the queue */
 	struct granted *granted; /* the last call's lock; the face takes it over */
 };
 
 struct client_health {
 	struct health health;
 	struct health_facts facts;
-	bool counted; /* the store has counters */
+	bool counted; /* the store has counters for this client's calls */
 };
 
 /* Finds settings, place and agent; opens nothing. SUCCESS, or the error in *ans. */
@@ -107,11 +107,11 @@ int64_t client_stale_after(const struct client *c);
 void client_watch(struct client *c);
 /* Shortens the timeout while the queue is degraded. */
 int64_t client_hurried(const struct client *c, int64_t timeout_ms);
-/* The keyring's part in one call. */
+/* The keyring's data about one call. */
 struct keys {
 	bool takes;     /* the call may acquire a lock */
 	bool in_flight; /* the request has the token in `pending` */
-	bool saved;     /* the proof is a saved token */
+	bool saved;     /* the call's token is a saved token */
 	struct pending pending;
 };
 

@@ -59,7 +59,7 @@ struct pending {
 	int fd;
 	char *path;
 	struct str token;
-	bool adopted; /* from a call without an answer, which may have succeeded even if this call fails */
+	bool adopted; /* the token comes from a call without an answer, which may have succeeded even if this call fails */
 };
 
 /* The token for an acquisition of `task`: a fresh one, or that of a call without an answer. */

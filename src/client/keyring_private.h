@@ -17,7 +17,7 @@ void key_describe(struct buf *b, const struct keyring *k, struct str task, struc
 /* false: the file does not exist or is not valid; *out then has the fields that could be read. */
 bool key_read(const char *path, struct key *out, struct arena *a);
 
-/* Is the queue named by its id or by its label? */
+/* Does the file name the queue by its id, or by its label? */
 enum key_by { KEY_BY_ID, KEY_BY_LABEL };
 /* The beginning of a key's file names. filter: for acquisitions of any task that matches it. */
 struct str key_name(const struct keyring *k, enum key_by by, struct str task, struct str filter);
@@ -25,7 +25,7 @@ struct str key_name(const struct keyring *k, enum key_by by, struct str task, st
 #define KEY_HEAD 16
 struct str key_head(const struct keyring *k, struct str task);
 char *key_path(const struct keyring *k, struct str name, const char *ending);
-/* The path of the saved token. */
+/* The path of the saved token's file. */
 char *key_saved(const struct keyring *k, enum key_by by, struct str task);
 
 /* Locks the file unless another process has it locked. 0, or -1 with errno. */

@@ -21,7 +21,7 @@ struct place {
 /* SUCCESS with or without a queue; MISCONFIGURED if .pawl is not a folder; API_ERROR if the
  * current folder does not exist. */
 enum result place_find(struct place *p, struct answer *ans, struct arena *a);
-/* place_find() from another folder, given as a real path (fs_real). */
+/* Does what place_find() does, from another folder, given as a real path (fs_real). */
 enum result place_find_from(struct place *p, const char *dir, struct answer *ans, struct arena *a);
 
 /* Finds the git repository of `dir` (a real path): the folder with the config that all its worktrees share; NULL:

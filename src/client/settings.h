@@ -55,7 +55,7 @@ void settings_policy(const struct settings *s, struct policy *p);
  * is replaced atomically. */
 enum result settings_write(const char *file, struct str name, const struct str *value,
 			   struct answer *ans, struct arena *a);
-/* settings_write() for a file of `s`. USAGE if the value would conflict with another setting. */
+/* Does what settings_write() does, for a file of `s`. USAGE if the value would conflict with another setting. */
 enum result settings_change(const struct settings *s, const char *file, struct str name,
 			    const struct str *value, struct answer *ans, struct arena *a);
 /* Removes all settings from the file except `store` and `queue`. gone: the names of the removed settings. */

@@ -97,11 +97,11 @@ extern const struct relay queue_relay;
 const struct wants *act_wants(const struct queue *q, const struct act *w);
 const struct wants *act_reads(const struct act *w, struct arena *a);
 
-/* Starts a run of the edit from scratch. */
+/* Starts a new run of the edit: forgets everything from the previous run. */
 void act_begin(struct act *w, struct edit *e);
 int act_load(struct act *w, struct str id, struct loaded **out); /* REFUSED: NOT_FOUND, or BAD */
 struct loaded *act_new(struct act *w, struct str id);
-/* A record that has the form of a task, under another key. */
+/* Loads a record that has a task's form but is stored under another key. */
 struct loaded *act_new_key(struct act *w, struct str key, struct str id);
 /* Marks the task as edited by this request. */
 void act_edited(struct act *w, struct loaded *l);
@@ -111,7 +111,7 @@ const char *act_fault(struct act *w, const struct loaded *l);
 void act_drop(struct act *w, struct loaded *l);
 /* Adds an event about the task to the log and to the task's chain, so the task's record is written, too. */
 void act_event(struct act *w, struct loaded *l, const struct event *ev);
-/* The same with another time, for imports. */
+/* Does what act_event() does, with a time in the past, for imports. */
 void act_event_at(struct act *w, struct loaded *l, int64_t at, const struct event *ev);
 /* Adds an event about the queue as a whole. 0 or a fault. */
 int act_queue_event(struct act *w, const struct event *ev);
@@ -135,7 +135,7 @@ int number_get(struct act *w, struct str key, int64_t *n);
 void number_put(struct act *w, struct str key, int64_t n);
 /* Keeps the fence and the chain of a removed task. */
 void gone_put(struct act *w, const struct loaded *l, int64_t fence);
-/* The key under which they are kept. */
+/* The key under which the fence and the chain are kept. */
 struct str gone_key(struct act *w, const struct loaded *l);
 
 #define UNDO_SPACE STR("undo/")
@@ -147,7 +147,7 @@ void undo_touched(struct act *w, const struct loaded *l);
 /* Writes the records of the changes that can be undone. All tasks must be in the write-set. */
 int undo_keep(struct act *w);
 
-/* One for each kind of request. */
+/* One function for each kind of request. */
 int do_change(struct act *w); /* the operations of core/rules.h */
 int do_create(struct act *w);
 int do_take(struct act *w);
@@ -161,7 +161,7 @@ int do_typed(struct act *w);
 int do_emergency(struct act *w);
 int do_pause(struct act *w);
 int do_undo(struct act *w);
-/* Parts of them. */
+/* Parts of these functions. */
 int take_next(struct act *w, struct loaded **out); /* *out NULL: no task is eligible */
 /* The task that an earlier call with this fresh token took and still holds; *out NULL: none. */
 int taken_before(struct act *w, struct loaded **out);
@@ -170,7 +170,7 @@ int set_parent(struct act *w, struct loaded *l, struct str id);
 int add_depend(struct act *w, struct loaded *l, struct str id);
 /* A Ready task with a canceled dependency would wait for ever, so it goes to Needs Help. */
 void settle_canceled(struct act *w, struct loaded *l);
-/* Refuses with `message` if `from` waits for `to`. Both are keys. */
+/* Refuses the call with `message` if the task `from` waits for the task `to`. Both are keys. */
 int no_cycle(struct act *w, struct str from, struct str to, struct str message);
 /* For a task whose last fence cannot be read: a number above every fence that pawl has granted. */
 #define FENCE_UNKNOWN (EXACT_MAX / 2)
@@ -185,7 +185,7 @@ int fresh_id(struct act *w, struct str *out);
 /* Is an id in use? r: the result of reading its task. A foreign file also uses its id; *unusable counts these. */
 bool id_is_taken(int r, int *unusable);
 void select_query(const struct request *rq, const struct policy *p, struct query *q);
-/* Does the caller want this task passed over? */
+/* Did the caller ask the queue to pass over this task? */
 bool select_excepts(const struct request *rq, struct str id);
 /* Warns that these eligible tasks were passed over, and why. */
 void select_passed_over(struct answer *ans, struct strs ids, struct arena *a);
@@ -219,13 +219,13 @@ void pause_tell(const struct task *pause, struct answer *ans, struct arena *a);
 int guard_cleanup(struct act *w);
 /* Is the holder's process provably dead? */
 bool lock_dead(const struct lock *l);
-/* The same, and safe to act on without a person: the process ran on this boot of this machine, in
- * this pid namespace. Whichever process runs the change may ask: it compares its own place. */
+/* Is the holder's process provably dead, and did it run on this boot of this machine, in this pid namespace? Then pawl
+ * may clear the lock without a person. Any process that runs the change may ask, because it compares its own place. */
 bool lock_died_here(const struct lock *l);
-/* rules_apply() of the call's operation, also over the lock of a process that died. */
+/* Runs rules_apply() for the call's operation, even if a dead process still has the task's lock. */
 void act_apply(struct act *w, struct loaded *l);
 void lock_check(struct lock *l); /* sets `life` */
-/* Reads a lock of the whole queue, or the emergency. Without a holder there is none. */
+/* Reads a lock of the whole queue, or the emergency. Without a holder there is no lock. */
 int guard_read(struct store *s, struct str id, struct task *out, struct arena *a);
 int guard_kind(struct store *s, enum typed kind, struct task *out, struct arena *a);
 
@@ -238,14 +238,14 @@ void identity_keep(struct act *w);
 /* Counters (core/lock_health.h), with times from os_monotonic_ns(). Counts the acts that no lock
  * of the whole queue refused. asked_ns: the time of the call. */
 void health_count(struct store *s, const struct act *acts, size_t n, int64_t asked_ns);
-/* Counts acts whose timeout was over. */
+/* Counts acts that reached their timeout. */
 void health_count_failed(struct store *s, const struct act *acts, size_t n, int64_t asked_ns);
 /* Counts a change of many tasks as one call of this kind. It reads w->began_ns and w->ans. */
 void health_count_bulk(struct queue *q, struct act *w, enum health_kind kind, int64_t asked_ns,
 		       bool failed);
 bool health_read(struct store *s, struct health *out);
 
-/* Request ids. 0: the id is new. REFUSED: the answer is the stored one, or a refusal. */
+/* Checks the request id. 0: the id is new. REFUSED: the answer is the stored answer, or a refusal. */
 int repeat_find(struct act *w);
 /* The key of the kept answer. */
 struct str repeat_key(const struct request *rq, struct arena *a);
@@ -283,7 +283,7 @@ void read_past(struct store *s, const struct task *t, struct answer *ans, struct
 int read_brief(struct store *s, struct edit *e, const struct request *rq, struct answer *ans,
 	       struct arena *a);
 struct query brief_held_query(const struct request *rq);
-/* Its part from the log: the last comments, why the task came back, and what happened to it before. */
+/* Adds the brief's part from the log: the last comments, why the task came back, and what happened to it before. */
 void brief_past(struct store *s, struct edit *e, const struct task *t, struct answer *ans,
 		struct arena *a);
 /* The tasks below rq->id, or all open ones, each once. */
@@ -310,7 +310,7 @@ const char *record_fault(const struct record *r, struct arena *a);
 struct str bad_name(struct str key, struct arena *a);
 /* The key for a message: made printable and shortened. */
 struct str bad_shown(struct str key, struct arena *a);
-/* Sets the answer and returns REFUSED. */
+/* Sets the answer to a refusal and returns REFUSED. */
 int bad_refuse(struct answer *ans, const struct record *r, struct arena *a);
 /* Finds the key of a handle, in the store or, with `e`, in an edit. 0, 1 if there is none, or a fault. */
 int bad_find(struct store *s, struct edit *e, struct str handle, struct str *key, struct arena *a);
@@ -346,14 +346,14 @@ struct reading {
 	size_t limit;
 	size_t bad;             /* number of bad records, which are omitted */
 	struct strs given_back; /* eligible tasks that the caller excepted */
-	size_t bytes;           /* of the records in the page */
-	int lane;               /* of the task that is shown */
+	size_t bytes;           /* bytes of the records in the page */
+	int lane;               /* the lane of the task that is shown */
 };
 
 /* Fills in `paused` of the answer, if the queue is paused. */
 int read_pause(struct reading *x, struct task *pause);
 int read_next(struct reading *x);
-/* Why `next` would offer the task, or would not. key: that of the task; lane: of its record. */
+/* Says why `next` would or would not offer the task. key: the task's key; lane: its record's lane. */
 int read_why(struct reading *x, const struct task *t, struct str key, int lane, struct str *why,
 	     bool *eligible, struct arena *a);
 /* related.c: adds the operations that the caller may do on each task of the answer. */
@@ -400,7 +400,7 @@ struct dump_log {
 	bool differs;
 };
 
-/* Stops at the first difference: 0, or a fault of the store. */
+/* Compares the logs up to the first difference. Returns 0, or a fault of the store. */
 int dump_compare(struct queue *q, struct dump_log *x);
 
 static inline bool is_task(struct str key)

@@ -51,13 +51,14 @@
 struct meter {
 	struct meter *next;
 	char *name;
-	double calls; /* left of the burst */
+	double calls; /* calls that are left of the burst */
 	int64_t filled_ms;
 	int64_t used; /* wall clock */
 	int waits, streams;
 	struct http_party party; /* the token's connections */
 	atomic_size_t unsent;    /* bytes of long answers that are not read yet: see serve_call.c */
-	struct arena_pool memory; /* of its answers, from the first byte that is read for them */
+	struct arena_pool
+		memory; /* the memory of the token's answers, from the first byte that is read for them */
 };
 
 struct http_caller {
@@ -89,7 +90,8 @@ struct serve_login {
 struct serve;
 
 void serve_login_open(struct serve_login *x);
-/* Reads the tokens again if the file changed, or always. 0 or -errno: until the next success no token is valid. */
+/* Reads the tokens again if the file changed, or always. Returns 0 or -errno. After an error no token is valid until a
+ * read succeeds. */
 int serve_login_load(struct serve_login *x, bool always);
 /* Finds the caller. owner: the user of the server, who needs no token. Returns 0, or the status
  * of a refusal (401, 429, 503) and its reason. 429: the caller has failed too often; delay the
@@ -100,19 +102,19 @@ int serve_login_check(struct serve *s, const struct http_request *r, struct str 
 bool serve_login_hash(struct serve *s, struct str start, struct str *hash);
 /* Makes the tokens of one person's board. Returns a token that is valid for one login. */
 struct str serve_login_own(struct serve_login *x, struct str agent);
-/* Exchanges the token for one login for the token of this run. Empty: the caller has another
+/* Exchanges the token for one login for the token of this run. Empty: the caller sent another
  * token. */
 struct str serve_login_exchange(struct serve_login *x, const struct http_caller *c);
 /* Takes one call from the caller's burst. false: there were too many calls; *retry_s: when the
  * caller may call again. */
 bool serve_login_spend(struct serve *s, struct meter *m, int *retry_s);
-/* Takes the further calls of one request from the burst. They may exceed it: then the caller's next
+/* Takes the further calls of one request from the burst. They may exceed the burst: then the caller's next
  * requests are refused until the burst has refilled. */
 void serve_login_charge(struct meter *m, size_t calls);
 void serve_login_note_uses(struct serve_login *x, bool now);
 /* Is this caller's token still valid? */
 bool serve_login_holds(struct serve *s, const struct http_caller *c);
-/* serve_login_holds() for a worker's thread, by the token's hash. If the tokens cannot be read, none is
+/* Does what serve_login_holds() does, in a worker's thread, by the token's hash. If the tokens cannot be read, none is
  * valid. */
 struct worker;
 bool serve_login_worker_holds(struct worker *d, const char *hash);
@@ -147,25 +149,27 @@ struct job {
 	struct worker *worker;
 	struct http_exchange *exchange; /* only for the loop */
 	struct http_caller caller;
-	struct meter *payer; /* the caller whose share of the worker it uses; NULL: the server */
+	struct meter
+		*payer; /* the caller whose share of the worker the job uses; NULL: the server */
 	const struct command *command;
 	const struct store_call *store; /* for JOB_STORE */
 	bool all;                       /* for JOB_PACKED: either all calls are made, or none */
 	int64_t attempt;                /* for JOB_PACKED: the number of this attempt */
-	struct batch *batch;            /* for JOB_PACKED: its parts, as far as they are read */
-	struct asked *asked; /* for JOB_COMMAND: its change, for the commit of this batch */
-	struct post *post;   /* for JOB_MCP and JOB_SETTLE */
+	struct batch *batch;            /* for JOB_PACKED: the parts that have been read */
+	struct asked
+		*asked;    /* for JOB_COMMAND: the command's change, for the commit of this batch */
+	struct post *post; /* for JOB_MCP and JOB_SETTLE */
 	struct buf body, after;
 	size_t parts; /* for JOB_COMMAND and JOB_MCP: the number of calls that it made */
 	struct attempts wait;
 	bool first;   /* for a stream: begin with a snapshot, or after a cursor that the peer had */
 	bool wakes;   /* for a stream: the peer reads the queue itself when something has changed */
-	bool parked;  /* the caller's meter counts it */
+	bool parked;  /* the caller's meter counts this waiting job */
 	bool gone;    /* its peer has closed; under the worker's lock */
 	bool tried;   /* this batch made its calls */
 	bool put_off; /* it continues in the next batch */
 	bool untried; /* it is waiting, and the queue has changed since its last attempt */
-	int64_t since; /* for a stream: leases that expired until then were reported */
+	int64_t since; /* for a stream: it has reported the leases that expired up to this time */
 	size_t pages; /* for a stream: the pages of an unfinished snapshot that were sent; 0: there is none */
 	struct buf
 		page; /* the last task of these pages; or the last expired lease of a page, which expired at `since` */
@@ -186,7 +190,7 @@ struct job {
 
 /* Expired leases; see worker_order.c. Only the worker's thread uses it. */
 struct expiries {
-	int64_t since;   /* leases that expired until then are counted, if after the start */
+	int64_t since;   /* leases that expired up to this time, but after the start, are counted */
 	int64_t next;    /* when the next lease expires, by os_boot_ms(); 0: none is known */
 	int64_t checked; /* when the worker last read the locks, by os_boot_ms() */
 	bool stale;      /* a call may have taken a lock since */
@@ -208,12 +212,12 @@ struct worker {
 	size_t jobs;
 	struct stream *streams;
 	struct meter *opener; /* the caller that opened it */
-	int64_t used_ms;      /* when it got its last job, by os_boot_ms() */
-	/* only for its thread */
+	int64_t used_ms;      /* when the worker got its last job, by os_boot_ms() */
+	/* only the worker's thread uses these */
 	struct session session;
 	struct arena arena;
 	struct job *waiting, **waiting_last;
-	struct serve_login login; /* the tokens, to check calls that wait */
+	struct serve_login login; /* the tokens, which the worker checks for waiting calls */
 	struct job *pending;      /* jobs that earlier batches left over */
 	const struct meter *ran;  /* the caller of the last job that took time in this batch */
 	const struct meter *slow; /* the caller whose job made the last batch long; NULL: none */
@@ -225,14 +229,14 @@ struct worker {
 	struct mcp_session *mcp_sessions;
 	bool mcp_sessions_changed; /* the queue has changed since this round over the sessions began */
 	bool round_changed;        /* the queue had changed before this round began */
-	bool untold;               /* the round is not over */
+	bool untold;               /* the round over the sessions is not over */
 	atomic_bool watched;       /* a caller is streaming its events */
 	atomic_bool reload;        /* the settings may have changed: open it again */
-	atomic_bool broken;        /* it could not be opened */
+	atomic_bool broken;        /* the queue could not be opened */
 	atomic_bool in_session;    /* an MCP session is in use: it holds a lock, waits or listens */
 };
 
-/* The queue's worker; it may be opened for this caller. NULL: too many are in use, or no thread can
+/* Finds the queue's worker, or opens one for this caller. NULL: too many are in use, or no thread can
  * be created. */
 struct worker *worker_find(struct serve *s, struct str queue, struct meter *opener);
 struct str worker_name(const struct worker *d);
@@ -277,7 +281,7 @@ bool call_joins(const struct command *c);
  * call_end(). NULL: there is no change to make; the job may have its answer already. */
 const struct request *call_begin(struct worker *d, struct job *j, bool last);
 void call_end(struct worker *d, struct job *j, const struct answer *ans, bool last);
-/* Drops the change: the job is then run alone. */
+/* Drops the change; the worker then runs the job alone. */
 void call_forget(struct job *j);
 /* Commits the changes of the packed jobs and commands in the list together. Afterwards each
  * answered job has a status. */
@@ -316,9 +320,9 @@ bool caller_agent(const struct serve *s, const struct http_caller *c, struct str
 		  struct str *out, const char **why);
 /* Takes the job's parts from the caller's burst; the request itself has taken one. */
 void job_charge(struct job *j);
-/* The call has stopped waiting. */
+/* Records that the call has stopped waiting. */
 void job_unpark(struct job *j);
-/* The loop has the answered job. */
+/* The loop calls it when it has received the answered job. */
 void job_done(void *job);
 
 /* --- the memory of answers --------------------------------------------------------------------------- */
@@ -346,17 +350,17 @@ void answers_send(struct job *j, struct http_headers extra);
 
 /* When the worker has to check for expired leases, by os_boot_ms(); INT64_MAX: never. */
 int64_t expiry_due(const struct worker *d);
-/* Counts the leases that have expired. true: some of them were not known. */
+/* Counts the leases that have expired. true: it found expired leases that were not counted before. */
 bool expiry_check(struct worker *d);
 
 /* --- events ------------------------------------------------------------------------------------- */
 
-/* wakes: the stream has only one line for each change, and counts as a call that waits. */
+/* wakes: the stream sends only one line for each change, and counts as a waiting call. */
 void events_start(struct serve *s, struct http_exchange *x, struct worker *d, struct http_caller *c,
 		  bool wakes);
 /* Runs in the worker's thread: reads the news after the job's cursor. */
 void events_run(struct worker *d, struct job *j);
-/* The loop has the news. */
+/* The loop calls it when it has received the news. */
 void events_done(struct job *j);
 /* The store changed: read the news again. Runs in the loop. */
 void events_check(void *worker);
@@ -459,7 +463,7 @@ struct session_ids {
 };
 
 struct serve {
-	struct session *session; /* of the command: settings and place */
+	struct session *session; /* the session of the command, with its settings and place */
 	const struct serve_args *args;
 	struct http_server *http;
 	struct http_guard guard;
@@ -469,7 +473,7 @@ struct serve {
 	struct late *late;
 	struct counts counts;
 	char *openapi;
-	char *page; /* made by browser_open(); NULL: there is none */
+	char *page; /* the page that browser_open() made; NULL: there is none */
 	bool read_only, ready;
 	atomic_bool draining; /* waiting calls are answered at once */
 	int log;              /* 0: logfmt, 1: JSON, 2: none */
@@ -478,24 +482,24 @@ struct serve {
 	int64_t rate, burst;
 	int64_t waits_max, streams_max;
 	struct arena_pool memory;     /* of all answers */
-	atomic_int commits;           /* under way now, in all workers */
+	atomic_int commits;           /* commits that are in progress now, in all workers */
 	_Atomic int64_t sessions_max; /* for each worker */
 };
 
 /* The handler of http/http_server.h. */
 void route_request(struct http_exchange *x, void *serve);
-/* Lets an admin send a larger body than other callers. */
+/* Lets an admin send a larger body than other callers may send. */
 void route_head(struct http_exchange *x, void *serve);
 enum route route_of(struct str path);
 const struct command *route_command(struct str name);
 /* Refuses the request with a JSON error. */
 void route_refuse(struct http_exchange *x, int status, const char *reason, const char *hint);
 void route_refuse_method(struct http_exchange *x, const char *allowed);
-/* A parameter's value in the query; empty: it is not there. false: it is not valid. */
+/* Gets a parameter's value from the query; empty: the query does not have it. false: the value is not valid. */
 bool route_query(struct str query, const char *name, struct str *out, struct arena *a);
 /* The worker that the request is for; NULL: the request was refused. */
 struct worker *route_worker(struct serve *s, struct http_exchange *x, const struct http_caller *c);
-/* Gives the job to its worker, which learns if the peer goes away. */
+/* Gives the job to its worker. If the peer goes away, tells the worker. */
 void route_hand_over(struct serve *s, struct http_exchange *x, struct worker *d, struct job *j,
 		     bool may_wait);
 /* The client's address: the peer's own, or the one that the proxy named. */

@@ -95,7 +95,7 @@ struct git_layout {
 	bool strangers; /* other programs' commits may lie between pawl's */
 	/* Reads the refs that have changed. 0, or 1 if there is no queue. */
 	int (*refresh)(struct git *s);
-	/* Does what refresh() does, for a change: it also finishes interrupted changes. */
+	/* Before a change: does what refresh() does, and also finishes interrupted changes. */
 	int (*ready)(struct git *s);
 	/* 0, 1 if another writer committed first, or a fault. */
 	int (*commit)(struct git_set *w);
@@ -130,7 +130,7 @@ struct git_line {
 
 /* The content of one of pawl's commits. */
 struct git_state {
-	int64_t stamp; /* the change's: greater than any stamp that its author had seen */
+	int64_t stamp; /* the change's stamp: greater than any stamp that its author had seen */
 	struct record rec;
 	bool has_rec;
 	bool older;        /* pawl 0.1 wrote its record */
@@ -149,8 +149,8 @@ struct git_head {
 	struct str key;
 	git_oid oid;
 	bool on_base;
-	bool bad;          /* it cannot be read */
-	bool older;        /* bad, because pawl 0.1 wrote it */
+	bool bad;          /* the record cannot be read */
+	bool older;        /* the record is bad because pawl 0.1 wrote it */
 	uint64_t recalled; /* checksum of the memo's entry; 0: the commit was read */
 	git_oid lease;     /* identifies the lock, to record when it was first seen */
 	/* layouts on a branch */
@@ -212,7 +212,7 @@ struct git {
 	git_odb *odb;
 	char *url;    /* a path or a URL */
 	char *remote; /* url without passwords, for messages */
-	bool foreign; /* path: it may have come with a clone (git/git.h) */
+	bool foreign; /* path: the repository may have come with a clone (see git_trust below) */
 	char *prefix; /* of refs: "refs/pawl/default/" */
 	char *only;   /* the one ref after the prefix that counts; NULL: all */
 	bool guess;   /* recognise the layout by the branch's content */
@@ -456,7 +456,7 @@ git_repository *git_own_repository(const char *dir, bool *skipped);
 
 /* The parts of a commit message that git/git_record.c and git/git_message.c share. */
 
-/* An index's fields. A field's position is its tag in git/git_memo.c, so new fields come last. */
+/* An index's fields. A field's position is its tag in git/git_memo.c, so append new fields at the end. */
 struct git_field {
 	const char *name; /* NULL: the last one */
 	size_t offset;
@@ -486,8 +486,8 @@ struct git_step {
 	struct git_line *lines, **last;
 	struct str clock;
 	git_oid tree, oid;
-	bool put;     /* an edit wrote it; else it was only read, or named in the log */
-	bool to_base; /* the base will hold it, not its own ref */
+	bool put; /* an edit wrote the record; else the change only read it, or named it in the log */
+	bool to_base; /* the base will hold the record; it will have no ref of its own */
 };
 
 struct git_set {

@@ -60,8 +60,8 @@ struct sq {
 	int64_t q;          /* number of the queue in the database */
 	struct gate gate;
 	struct combine combine;
-	bool owes;       /* we left the gate without serving the processes that wait at it */
-	uint32_t served; /* gate_served() at that time */
+	bool owes;       /* we left the gate without serving the processes that wait for it */
+	uint32_t served; /* gate_served() when we left the gate */
 	int64_t hurry_until;
 	struct batch batch;
 	struct localclock clock;
@@ -87,10 +87,10 @@ struct sq {
 	unsigned n_seen; /* number of rows remembered so far; `seen` has the newest */
 	char absent
 		[32]; /* the first key without a row in this change; most changes ask for it twice */
-	size_t n_absent; /* its length; 0: none so far */
+	size_t n_absent; /* the length of `absent`; 0: no key so far */
 
 	int depth;          /* nesting depth of read transactions */
-	uint32_t wal_pages; /* after our latest commit */
+	uint32_t wal_pages; /* pages in the WAL after our latest commit */
 	uint32_t wal[GATE_NOTES];
 	int64_t commits;
 	int watch;
@@ -106,7 +106,7 @@ static inline struct sq *sq_of(struct store *s)
 
 /* --- sqlite/sqlite_statement.c: statements and faults ------------------------------------------------------- */
 
-/* Not in the cache: the caller finalizes it. */
+/* Prepares a statement outside the cache; the caller finalizes it. */
 int sq_prepare(struct sq *s, const char *sql, sqlite3_stmt **out);
 /* Takes the statement from the cache, or prepares it and adds it. `sql` is a literal. */
 int sq_take(struct sq *s, const char *sql, sqlite3_stmt **out);
@@ -125,11 +125,11 @@ void sq_bind(sqlite3_stmt *st, int i, struct str v);
 void sq_bind_blob(sqlite3_stmt *st, int i, struct str v);
 void sq_bind_some(sqlite3_stmt *st, int i, struct str v); /* a blob; NULL if it is empty */
 struct str sq_column(sqlite3_stmt *st, int i);
-/* 0, or a fault in a child process. Connects again after sq_disconnect(). */
+/* Returns 0, or a fault if this is a child of the process that opened the handle. Connects again after sq_disconnect(). */
 int sq_guard(struct sq *s);
-/* sq_guard() before a read: checks the files and the schema, too. */
+/* Before a read: does what sq_guard() does, and also checks the files and the schema. */
 int sq_read_guard(struct sq *s);
-/* Needs no memory, and releases every lock. */
+/* Closes the connection and so releases every lock. It needs no memory. */
 void sq_disconnect(struct sq *s);
 
 /* --- sqlite/sqlite_vfs.c: how SQLite reaches its files -------------------------------------------------- */
@@ -142,7 +142,7 @@ bool sq_wal_begun(const char *database);
 /* Writes the database's path followed by `end` to path, which has room for PATH_MAX bytes; false: it is too long. */
 bool sq_beside(const char *database, const char *end, char *path);
 int sq_wal_sync(struct sq *s);
-/* Around COMMIT: the writes between the two go to the file together. */
+/* Called before and after COMMIT: the writes between the two calls go to the file together. */
 void sq_wal_gather(struct sq *s);
 void sq_wal_rest(struct sq *s);
 
@@ -151,7 +151,7 @@ void sq_wal_rest(struct sq *s);
 enum sq_files { SQ_FILES_STAND, SQ_DATABASE_GONE, SQ_WAL_GONE, SQ_INDEX_GONE };
 
 enum sq_files sq_files_check(struct sq *s);
-/* Fills in the error; 0 if all files are in place. */
+/* Returns 0 if all files are in place, or a fault with the error filled in. */
 int sq_files_fail(struct sq *s, enum sq_files what);
 /* sq_files_fail() under the gate: also sets s->lost. */
 int sq_files_notice(struct sq *s, enum sq_files what);
@@ -164,12 +164,12 @@ int sq_files_lock(struct sq *s, int64_t timeout_ms);
 void sq_files_unlock(struct sq *s);
 /* Under the gate, after SQLite has opened the files and before it writes. */
 int sq_files_opened(struct sq *s);
-/* At the end of a change: the next change must check the files again. */
+/* Call it at the end of a change: makes the next change check the files again. */
 void sq_files_rest(struct sq *s);
 
 /* --- sqlite/sqlite_schema.c: checks that the schema is the one that pawl makes ---------------------------- */
 
-/* In a transaction; once for each connection. */
+/* Checks the schema, in a transaction, once for each connection. */
 int sq_shape_check(struct sq *s);
 /* In a change: fails if a newer pawl has changed the schema since we opened the database. */
 int sq_version_check(struct sq *s);
@@ -187,7 +187,7 @@ int sq_attach(struct sq *s);
 /* Lays out the file, and the queue in it, if they are new and the mode allows it. */
 int sq_settle_layout(struct sq *s);
 int sq_settle_queue(struct sq *s);
-/* NULL, or advice: a database does not work on this file system. */
+/* If a database does not work on this file system, returns advice for the user; else NULL. */
 const char *sq_place_refusal(const char *network_fs);
 int sq_queues(struct store *base, name_fn *fn, void *ctx);
 int sq_discard(struct store *base);
@@ -240,7 +240,7 @@ enum sq_col {
 	" LEFT JOIN body ON body.rid=record.rid AND " SQ_BODY_SIZE \
 	"<=CASE WHEN status IS NULL THEN 16777216 ELSE 1835008 END"
 
-/* A record whose strings lie in its statement's row. */
+/* A record whose strings point into its statement's row. */
 struct sq_row {
 	int64_t rid, wake;
 	struct record rec;
@@ -289,7 +289,7 @@ int sq_scan(struct store *base, const struct query *q, record_fn *fn, void *ctx)
 int sq_snapshot(struct store *s, bool all, int (*fn)(void *ctx), void *ctx);
 int sq_count(struct store *base, const struct query *q, int64_t *n);
 int sq_tally(struct store *base, int64_t *counts);
-/* All reads between the two see one state. */
+/* All reads between these two calls see one state. */
 int sq_read_begin(struct sq *s);
 void sq_read_end(struct sq *s);
 
@@ -317,7 +317,7 @@ int sq_under_gate(struct sq *s, int (*fn)(struct sq *, int64_t left_ms));
 /* --- sqlite/sqlite_change.c ---------------------------------------------------------------------------- */
 
 int sq_modify(struct store *base, struct change *changes, size_t n);
-/* The parts of batch_ops with these names. */
+/* The functions that batch_ops calls by these names. */
 int sq_lead(struct store *base, int64_t deadline);
 int sq_lead_again(struct store *base, int64_t left_ms);
 int sq_change_alone(struct store *base, struct change *c, int64_t deadline);
@@ -340,7 +340,7 @@ uint32_t sq_data_version(struct sq *s);
 void sq_keep_due(struct sq *s);
 /* Rolls back the transaction, unless it was committed or SQLite has rolled it back already. */
 void sq_rollback(struct sq *s);
-/* Under the gate. The caller may ignore a failure. */
+/* Call it under the gate. The caller may ignore a failure. */
 void sq_checkpoint(struct sq *s);
 
 /* --- sqlite/sqlite_durability.c ------------------------------------------------------------------------ */
@@ -374,7 +374,7 @@ int sq_check(struct store *base, check_fn *fn, void *ctx);
 /* A condition that every pawl database meets, and the statements that restore it (sqlite/sqlite_repair.c). */
 struct sq_rule {
 	const char *what;
-	const char *sql;               /* the number of rows that break it */
+	const char *sql;               /* a query for the number of rows that break the condition */
 	const char *good, *bad, *does; /* texts for doctor; `good` may be NULL */
 	const char *saves;  /* rows of `body` to save before the repair; NULL: it removes no data */
 	const char *repair; /* statements */
