@@ -11,7 +11,7 @@
 
 /* --- drive_child.c: a process of the command ------------------------------------------------------ */
 
-/* It leads a process group, so that a signal also reaches the programs that it runs. */
+/* The process leads a process group, so that a signal also reaches the programs that it runs. */
 struct child {
 	pid_t pid; /* 0: there is none */
 	int in, out;
@@ -21,7 +21,7 @@ struct child {
 
 /* Starts the command with PAWL_DRIVER_DIR and PAWL_DRIVER_AGENT. 0 or -errno, also if there is no such program. */
 int child_start(struct child *c, char *const *words, const char *folder, const char *agent);
-/* false: it reads no more. */
+/* Sends one line. false: the process no longer reads its input. */
 bool child_send(struct child *c, struct str line);
 enum child_read { CHILD_NOTHING, CHILD_LINE, CHILD_END, CHILD_LONG };
 /* Reads what has arrived. CHILD_LINE: *line is one whole line, valid until the next call. CHILD_LONG: more than one line,
@@ -52,13 +52,13 @@ struct drive_hold {
 struct worker {
 	char name[16];
 	struct child child;
-	struct drive_hold hold, old; /* old: the one before, with a stale token */
+	struct drive_hold hold, old; /* old: the previous lock, with a stale token */
 	struct drive_call call;      /* the latest call */
-	bool busy;                   /* it waits for an answer */
+	bool busy;                   /* the agent waits for an answer */
 	bool dropped;                /* the answer will be lost */
 	bool again;                  /* the latest call had no answer */
 	bool resting;                /* it has paused with the lock that it holds */
-	bool over;                   /* it has no more to do */
+	bool over;                   /* the agent has nothing left to do */
 	uint64_t number;             /* the call in the history */
 	int64_t sent_us, deadline;   /* deadline: ms */
 	int64_t wakes_at, continues_at;
@@ -87,7 +87,7 @@ struct drive {
 	bool interrupted;
 	uint64_t random;
 	struct history *history;
-	struct tally ids;       /* of all tasks, as answers had them */
+	struct tally ids;       /* ids of all tasks, as the answers spelled them */
 	uint32_t shown;         /* tasks that were read at the end */
 	int64_t asked, created; /* `create` calls sent, and answered */
 	int64_t target;         /* how many tasks to create */
@@ -95,7 +95,7 @@ struct drive {
 	int64_t completed;
 	int64_t last_calls; /* calls of DRIVE_LAST */
 	int64_t now, began; /* ms of the monotonic clock, as every time here */
-	int64_t last_lease; /* when the last lease that was or may have been granted expires */
+	int64_t last_lease; /* the latest expiry of all leases that were granted, or may have been */
 	struct torture_figures figures;
 	struct arena *arena;
 };
@@ -105,18 +105,18 @@ static inline uint32_t drive_roll(struct drive *d, uint32_t limit)
 	return seeded_below(&d->random, limit);
 }
 
-/* Chooses the next call of an idle agent; false: it has none now. Then it is over, or wakes_at says when to ask again. */
+/* Chooses an idle agent's next call. false: it has no call now; it has ended, or wakes_at says when to ask again. */
 bool agent_choose(struct drive *d, struct worker *w);
-/* Learns from the answer. */
+/* Updates the agent's knowledge from the answer. */
 void agent_hear(struct drive *d, struct worker *w, const struct drive_answer *ans);
-/* The answer was lost, or says that the outcome is unknown. */
+/* Call it when the answer was lost, or says that the outcome is unknown. */
 void agent_unanswered(struct drive *d, struct worker *w);
-/* The process that replaces a killed one knows nothing. */
+/* Resets the agent's knowledge: the process that replaces a killed process knows nothing. */
 void agent_forget(struct worker *w);
 
 /* --- drive_call.c: a call and its answer ---------------------------------------------------------- */
 
-/* The run has to stop; the first reason is kept. */
+/* Stops the run for this reason. If the run has stopped already, the first reason stays. */
 void drive_give_up(struct drive *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Starts the agent's process of the command. */
 bool drive_spawn(struct drive *d, struct worker *w);

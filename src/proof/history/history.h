@@ -36,9 +36,9 @@ void history_answer(struct history *h, uint64_t call, const struct answer *ans);
 void history_event(struct history *h, const char *what, struct str agent, int64_t pid, int64_t ms);
 /* A task at the end, at the store's time `now`; NULL: the task is gone. */
 void history_final(struct history *h, struct str id, int64_t now, const struct task *t);
-/* 0, or the -errno of the first failed write; nothing is written after it. */
+/* Returns 0, or the -errno of the first failed write; after such a failure nothing more is written. */
 int history_error(const struct history *h);
-/* Frees h and returns the same as history_error(). */
+/* Frees h and returns the value of history_error(). */
 int history_close(struct history *h);
 
 /* Merges parts into one file, in order of time, with calls numbered from 1. A part's torn last line

@@ -10,7 +10,7 @@
 
 /* A call as this family sees it. */
 struct part {
-	const struct history_call *call; /* for people; NULL: the read at the end */
+	const struct history_call *call; /* for reports; NULL: this is the read at the end */
 	const struct request *rq;
 	const struct answer *ans; /* NULL: unknown; the call happened once after `sent`, or never */
 	/* the task that selection gave, or the id that was created; empty: none of this family */

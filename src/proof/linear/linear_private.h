@@ -17,7 +17,7 @@ struct move {
 	uint32_t part;
 	struct model_choice choice;
 	int64_t now;
-	uint32_t rank, place; /* of a call that need not have happened: lower ranks are likelier */
+	uint32_t rank, place; /* for a call that need not have happened: a lower rank is likelier */
 };
 
 /* A time that an answer shows for a task. */
@@ -87,8 +87,8 @@ struct search {
 	bool *stuck; /* by task: is a call on this task among those that must come next? */
 	struct move *moves;
 	size_t n_moves, room_moves;
-	int64_t ready_by;    /* the earliest answer among the calls that may come next */
-	uint32_t past;       /* the first call that was sent after ready_by; n: none */
+	int64_t ready_by; /* the time of the earliest answer among the calls that may come next */
+	uint32_t past;    /* the first call that was sent after ready_by; n: none */
 	struct tried *tried; /* the memory of tried states */
 	size_t n_tried, room_tried;
 	/* Times that answers show, sorted. spans: by how much a call's time may precede a time that
@@ -99,9 +99,9 @@ struct search {
 	int64_t spans[SPANS];
 	size_t n_spans;
 	bool guessing; /* not every possible time is tried, so a "no" is not certain */
-	/* work done and allowed, so that a search ends; large states count more */
+	/* work done, and its limit, which ends the search; a step with a large state counts more */
 	size_t steps, limit;
-	/* the deepest point */
+	/* the deepest point that the search reached */
 	size_t least_left;
 	struct model *dead;
 	uint32_t dead_done[SHOWN];
@@ -131,7 +131,8 @@ void search_set_up(struct search *s);
 
 /* Lists the calls that must happen and may come next. */
 void moves_list_musts(struct search *s);
-/* Lists the same calls, or with `spares` the calls that need not have happened and may come next. */
+/* Lists the calls that must happen and may come next. With `spares`: lists the calls that may come next and need not
+ * have happened. */
 void moves_list(struct search *s, bool spares);
 /* The lowest version of the task that a remaining call other than `but` needs. */
 int64_t need_lowest(struct search *s, uint32_t task, uint32_t but);
@@ -142,7 +143,7 @@ uint64_t hash_mix(uint64_t h);
 /* Takes the step `mv`: `try` becomes the state. */
 void path_push(struct search *s, const struct move *mv, size_t pick, bool spare);
 struct frame path_pop(struct search *s);
-/* Was this state reached before with the same calls done and no later? If not, records it. */
+/* Was this state reached before, with the same calls done and no later store time? If not, records it. */
 bool path_tried(struct search *s);
 
 #endif

@@ -188,7 +188,7 @@ struct model_answer {
 	int64_t none_left; /* no task of this world is eligible after the step */
 	uint32_t id, next_id;
 	uint32_t made_id; /* ID_PEEK, ID_CLAIM, in a whole world: MODEL_TEXT */
-	uint32_t changed; /* the agent that overrode the caller's lock */
+	uint32_t changed; /* the agent whose change overrode the caller's lock */
 	struct model_task task, next;
 	int64_t counts[4]; /* of the task: open_deps, canceled_deps, open_subs; 4th unused */
 	int64_t next_counts[4];

@@ -15,7 +15,7 @@ struct model_world {
 	struct policy policy;
 	bool whole;
 	struct tally names[MODEL_KINDS];
-	uint32_t guards[MODEL_GUARDS]; /* their names; 0: not in this world */
+	uint32_t guards[MODEL_GUARDS]; /* the guards' names; 0: the guard is not in this world */
 };
 
 bool model_live(const struct model_task *t, int64_t now);
@@ -26,7 +26,7 @@ bool model_offered(const struct model_world *w, const struct model *m, const str
 /* The first eligible task; 0: there is none. */
 uint32_t model_first(const struct model_world *w, const struct model *m, const struct model_call *c,
 		     int64_t now);
-/* Time in ms until the next task becomes eligible by itself; 0: none will. */
+/* Time in ms until the next task becomes eligible without a call; 0: no task will. */
 int64_t model_wait(const struct model_world *w, const struct model *m, const struct model_call *c,
 		   int64_t now);
 /* Does a come before b in the order of selection? */
@@ -53,7 +53,7 @@ struct step {
 static inline struct model_task *step_task(const struct step *s, uint32_t name)
 {
 	if (name >= s->m->n_tasks)
-		abort(); /* model_new() was given no room for it */
+		abort(); /* the caller of model_new() reserved no room for it */
 	return model_task(s->m, name);
 }
 
@@ -109,7 +109,7 @@ enum result step_in_the_way(const struct step *s, const struct model_task *t);
 /* Does the call change the task over another agent's lock? */
 bool step_overrides(const struct step *s, const struct model_task *t);
 void step_override(const struct step *s, struct model_task *t);
-/* Is the call for another version of the task? */
+/* Does the call expect another version of the task? */
 bool step_wrong_version(const struct step *s, const struct model_task *t);
 void step_changed(const struct step *s, struct model_task *t);
 void step_unlock(const struct step *s, struct model_task *t);

@@ -44,7 +44,7 @@ struct mind {
 	unsigned n_holds;
 	/* a lock of the whole queue that the agent holds; "": none */
 	char closed[GUARD_LEN], closed_token[TOKEN_LEN + 1];
-	/* its last call was refused because others closed the queue */
+	/* the queue refused the agent's last call because of another agent's lock of the whole queue */
 	bool kept_out;
 	/* when its last live lease expires (boot time); 0: it holds nothing */
 	_Atomic int64_t until;
@@ -86,14 +86,14 @@ struct board {
 	_Atomic int *winners; /* by round: number of winners */
 };
 
-/* NULL: no memory. */
+/* Makes the board. NULL: there is no memory. */
 struct board *board_make(const struct torture_plan *plan);
 void board_free(struct board *b);
 /* Waits until all agents have arrived. */
 void board_meet(struct board *b, struct meeting *m);
 /* Records a grant, and notices two grants with the same fence. */
 void board_granted(struct board *b, int task, int64_t fence, struct str token);
-/* Adds up the agents' counts. */
+/* Adds up the agents' counts in *f. */
 void board_count(const struct board *b, struct torture_figures *f);
 
 /* Records that an agent saw this task. */
