@@ -253,7 +253,7 @@ static void client_call_postpone(struct client *c, const struct keys *k)
 void client_delivered(struct granted *g, bool arrived)
 {
 	if (arrived)
-		keyring_drop(NULL, &g->pending); /* the saved token is enough */
+		keyring_drop(NULL, &g->pending); /* the saved token is enough for this call */
 	else
 		keyring_leave(NULL, &g->pending);
 	arena_free(&g->arena);
@@ -409,7 +409,7 @@ static enum result find_name(struct client *c, struct str id)
 	return ans.code;
 }
 
-/* 2 stands for t2 if there is a task t2 and no task 2. */
+/* The text 2 stands for t2 if there is a task t2 and no task 2. */
 static struct str known_id(struct client *c, struct str id)
 {
 	struct str full;

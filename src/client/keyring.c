@@ -297,7 +297,7 @@ void keyring_leave(struct keyring *k, struct pending *p)
 
 /* --- saved --------------------------------------------------------------------------------- */
 
-/* By the queue's id if it is known, else by its label. */
+/* Finds the key by the queue's id if that is known, else by the queue's label. */
 static char *saved_path(const struct keyring *k, struct str task)
 {
 	return key_saved(k, *k->id ? KEY_BY_ID : KEY_BY_LABEL, task);

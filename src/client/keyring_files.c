@@ -305,7 +305,7 @@ int keyring_copy(const struct keyring *from, const struct keyring *to)
 
 	if (!*from->id || strcmp(from->origin, to->origin) == 0)
 		return 0;
-	keyring_queue(&c.to, str_c(from->id), true); /* sure: keeps the token of a later lock */
+	keyring_queue(&c.to, str_c(from->id), true); /* sure: keep the token of a later lock */
 	r = keyring_each(&c.from, copy_file, &c);
 	return r ? r : c.result;
 }

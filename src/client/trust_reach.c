@@ -71,7 +71,7 @@ bool trust_linked(struct str uri, const char *root, struct arena *a)
 	struct uri u;
 
 	if (uri.n && uri_parse(uri, &u))
-		return true; /* a wrapper: nothing is known about its path */
+		return true; /* the store is a wrapper, so we know nothing about its path */
 	if (uri.n)
 		path = u.path;
 	if (!path.n || path.p[0] != '/')
@@ -215,7 +215,7 @@ enum trust_state trust_reach(struct str uri, const char *root, const char *dir, 
 		return TRUST_MISSING;
 	*why = STR("");
 	if (uri_parse(uri, &u) || str_is(u.scheme, "mem"))
-		return TRUST_INSIDE; /* it has no place on the disk */
+		return TRUST_INSIDE; /* the store has no place on the disk */
 	if (uri_on_disk(&u))
 		return path_reach(u.path, u.scheme, root, dir, to, why, a);
 	if (str_is(u.scheme, "git"))

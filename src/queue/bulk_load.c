@@ -334,7 +334,7 @@ static int run_piece(struct edit *e, void *ctx)
 	return r ? r : w.writes ? 0 : REFUSED;
 }
 
-/* A migration is not counted: it is not a call on its target. */
+/* Does not count a migration, because a migration is not a call on its target. */
 static int kind_of(const struct loading *b)
 {
 	if (!b->load)

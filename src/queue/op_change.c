@@ -66,7 +66,7 @@ static bool is_about_lock(enum op op)
 	return op == OP_LOCK_ACQUIRE || op == OP_LOCK_RELEASE || op == OP_LOCK_BREAK;
 }
 
-/* Makes a task for an id that has only a lock. Nothing is written unless the call locks it. */
+/* Makes a task for an id that has only a lock. The store writes it only if the call locks the task. */
 static int lone_lock(struct act *w, struct loaded **out)
 {
 	struct loaded *l = act_new(w, w->call.rq->id);

@@ -90,7 +90,7 @@ static bool undo_depends(const struct task *t, struct str id)
 	return false;
 }
 
-/* The link to `id` that the change of another task cut. */
+/* Finds the link to `id` that a change of another task removed. */
 static enum undo_link cut_link(const struct task *old, const struct task *now, struct str id)
 {
 	if (undo_depends(old, id) && !undo_depends(now, id))
@@ -206,7 +206,7 @@ static int undo_newer(const struct record *r, void *ctx)
 	return 0;
 }
 
-/* The task of the caller's last change that is kept. */
+/* Finds the task of the caller's last change that undo still remembers. */
 static int last_changed(struct act *w, struct str *id)
 {
 	struct query others = { .pick = PICK_OTHERS };

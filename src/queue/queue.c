@@ -83,7 +83,7 @@ enum result queue_open(struct queue **out, const struct queue_config *config, en
 	struct queue *q = mem_alloc(sizeof(*q));
 	enum result code;
 
-	json_must_allocate(); /* for the changes that an event names */
+	json_must_allocate(); /* an event's list of changes is JSON */
 	*q = (struct queue){ .config = *config };
 	keep_texts(&q->config, &q->arena);
 	code = remote_is(q->config.uri) ? open_remote(q, mode, ans, a)

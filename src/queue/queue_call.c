@@ -91,7 +91,7 @@ static int act_change(struct act *w)
 	return r || w->writes ? r : REFUSED;
 }
 
-/* The edit. The store may run it again, so each run starts from scratch. */
+/* The edit of the store. The store may run it again, so each run starts from scratch. */
 int act_run(struct edit *e, void *ctx)
 {
 	struct act *w = ctx;
@@ -333,7 +333,7 @@ void queue_call_many(struct queue *q, const struct request *rqs, struct answer *
 	write_in_turn(q, changes, acts, writes);
 }
 
-/* An act of queue_call_all(). If it is refused, all of them are rolled back. */
+/* Runs one act of queue_call_all(). If the queue refuses it, the store rolls back all of the acts. */
 struct strict_act {
 	struct act act;
 	bool *refused;

@@ -101,7 +101,7 @@ const struct wants *act_reads(const struct act *w, struct arena *a);
 void act_begin(struct act *w, struct edit *e);
 int act_load(struct act *w, struct str id, struct loaded **out); /* REFUSED: NOT_FOUND, or BAD */
 struct loaded *act_new(struct act *w, struct str id);
-/* Loads a record that has a task's form but is stored under another key. */
+/* Adds a record that has the form of a task, but this key instead of a task's key. */
 struct loaded *act_new_key(struct act *w, struct str key, struct str id);
 /* Marks the task as edited by this request. */
 void act_edited(struct act *w, struct loaded *l);

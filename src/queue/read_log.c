@@ -50,7 +50,7 @@ static int by_bytes(const void *a, const void *b)
 	return str_cmp(*(const struct str *)a, *(const struct str *)b);
 }
 
-/* Hides entries that were cut: some stores cannot remove them (git keeps every commit). */
+/* Hides the entries that a cut removed from the log, because some stores keep them (git keeps every commit). */
 static bool is_forgotten(const struct log_reading *x, const struct entry *en)
 {
 	return en->at < x->from && !(x->open.n && bsearch(&en->key, x->open.v, x->open.n,
@@ -263,7 +263,7 @@ static bool state_of(const struct record *r, struct task *out, struct arena *a)
 	return !task_fault(out, r->key, a);
 }
 
-/* Skips bad records: doctor reports them. */
+/* Skips bad records, because doctor reports them. */
 static int each_held(const struct record *r, void *ctx)
 {
 	struct expiries *x = ctx;

@@ -330,7 +330,7 @@ static void link_up(struct graph *g)
 	}
 }
 
-/* May progress start here? Does an agent hold the task, or may one claim it? */
+/* Can progress start at this task, because an agent holds it or may claim it? */
 static bool forecast_begins(const struct graph *g, const struct node *t, bool people)
 {
 	if (!is_work(t))
@@ -343,7 +343,7 @@ static bool forecast_begins(const struct graph *g, const struct node *t, bool pe
 	return !t->except && t->lane != LANE_NONE && !waits_deps(g, t) && !waits_subs(g, t);
 }
 
-/* Spreads progress. Each task enters the list once, so a cycle cannot make it endless. */
+/* Marks the tasks that can make progress. Each task enters the list once, so a cycle cannot make the loop endless. */
 static void forecast_spread(struct graph *g, bool people)
 {
 	size_t *list = arena_array(&g->arena, size_t, g->n + 1), n = 0;
@@ -367,7 +367,7 @@ static void forecast_spread(struct graph *g, bool people)
 	}
 }
 
-/* A task that the loop released is work again only if it waits for other tasks to change. */
+/* After the loop releases a task, the task is work again only if it waits for a change of other tasks. */
 static bool may_come(const struct graph *g, const struct node *t)
 {
 	return t->wanted && t->moves && (!t->except || waits_deps(g, t) || waits_subs(g, t));

@@ -442,7 +442,7 @@ enum result queue_repair(struct queue *q, enum repair_step step, const struct re
 
 /* --- counts ----------------------------------------------------------------------------------- */
 
-/* Every count that a task stores. graph.c says which task adds to which of them. */
+/* Every count that a task stores. graph.c says which tasks add to each count. */
 static const struct {
 	const char *name;
 	size_t offset;

@@ -15,7 +15,7 @@ struct sending {
 	int stopped;
 	bool too_long;       /* a task has more comments than the call may hold */
 	size_t bad;          /* number of omitted records */
-	struct arena *whole; /* the call's arena: its limit applies */
+	struct arena *whole; /* use the call's arena, because its memory limit applies */
 	/* the task that is being sent */
 	struct arena arena;
 	struct parcel parcel;

@@ -133,7 +133,7 @@ static int fail_occupied(struct files *s, const struct ent *e, const char *name)
 	snprintf(f.name, sizeof(f.name), "%s", name);
 	r = files_read_found(s, &f, &a);
 	if (r == 0 && f.bad && f.mtime > os_wall_ms() - FILES_SETTLED)
-		r = 1; /* a program may be writing it right now */
+		r = 1; /* another program may be writing the file now */
 	else if (r == 0 && f.bad)
 		r = store_fail(
 			&s->base.env, STORE_FOREIGN,

@@ -331,7 +331,7 @@ static int64_t decode_due(const struct item *it)
 
 	for (int i = 0; i < DUE_BYTES; i++)
 		n |= (uint64_t)it->due[i] << (8 * (i + 1));
-	return (int64_t)n >> 8; /* extends the sign */
+	return (int64_t)n >> 8; /* sign-extends the value */
 }
 
 static void decode_plain(const struct item *it, struct ent *e)

@@ -31,7 +31,7 @@ struct head {
 enum { SNAPSHOT = 1, QUEUE_ENDS = 2 };
 
 struct frame {
-	uint64_t size; /* of the payload after this head */
+	uint64_t size; /* length of the payload that follows this head */
 	uint64_t check;
 	int64_t seq;
 	uint32_t flags, items;

@@ -344,7 +344,7 @@ void gate_set_crowded(struct gate *g)
 	uint32_t n;
 
 	if (g->map && atomic_load(gate_flags(g)) & CROWDED && !bus_torn(g->bus))
-		return; /* already set: the usual case needs no system call */
+		return; /* the value is set already, so the usual case needs no system call */
 	if (read_flags(g, &n) && !(n & CROWDED))
 		atomic_fetch_or(gate_flags(g), CROWDED);
 }

@@ -145,7 +145,7 @@ static int batch_settle(struct batch *b)
 		if (in_doubt(&b->calls[i]) && b->calls[i].batch == last)
 			combine_answer(b->combine, &b->calls[i]);
 		else
-			b->calls[i].batch = 0; /* not committed: run it now */
+			b->calls[i].batch = 0; /* the call was not committed, so run it now */
 	}
 	forget_doubtful(b);
 	return rc;

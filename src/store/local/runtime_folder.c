@@ -23,7 +23,7 @@ static bool is_ours(const char *path, mode_t others)
 
 static bool runtime_folder_make(const char *path)
 {
-	(void)mkdir(path, 0700); /* if it exists, the check decides */
+	(void)mkdir(path, 0700); /* if the folder exists, the check decides */
 	return is_ours(path, 077) && !os_network_fs(path);
 }
 

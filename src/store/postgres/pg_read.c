@@ -313,7 +313,7 @@ static int find_since(struct pg *s, const struct entry_query *q, int64_t *after)
 
 /* --- the newest entries that count ---------------------------------------------------------------- */
 
-/* The entries before `before`, the newest first. */
+/* Reads the entries that are older than `before`, the newest first. */
 static int page_back(struct pg *s, const struct entry_query *q, int64_t after, int64_t before,
 		     PGresult **r)
 {

@@ -178,7 +178,7 @@ static void ranges_later(struct scan *c)
 
 #define NOT_GONE "(r.lane IS DISTINCT FROM " LANE_TEXT(LANE_GOING) " OR r.eligible_at>" NOW ")"
 
-/* The first tasks of each status by age, then the first of these. */
+/* Selects the oldest tasks of each status, then the oldest of all these. */
 static void ranges_all(struct scan *c)
 {
 	const struct query *q = c->q;

@@ -41,7 +41,7 @@ static int fail_foreign(struct pg *s)
 			  "%s: the schema %s belongs to another program", s->place, s->name);
 }
 
-/* 0: it is ours, and *version is set; 1: there is no schema, or an empty one. */
+/* 0: the schema is pawl's, and *version is set; 1: there is no schema, or it is empty. */
 static int pg_schema_read(struct pg *s, int64_t *version)
 {
 	struct pg_args args = { 0 };

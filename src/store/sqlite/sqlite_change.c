@@ -14,7 +14,7 @@
 #define MANY_DUE 100 /* this many due records are worth a commit of their own */
 #define LARGE 32     /* an edit with this many records frees its memory before the commit */
 
-/* Records that are due but still in their old lane. */
+/* Selects records that are due but still in their old lane. */
 struct due {
 	int64_t later; /* at most MANY_DUE */
 	bool waiting, going;

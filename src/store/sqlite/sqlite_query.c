@@ -31,7 +31,7 @@ struct scan {
 	struct source from[STORE_STATUSES];
 	size_t n;
 	struct record *after; /* the answer begins after this task */
-	struct str after_key; /* the key of its id */
+	struct str after_key; /* the key that belongs to its id */
 };
 
 int sq_read_begin(struct sq *s)

@@ -323,7 +323,7 @@ int sq_entries(struct store *base, const struct entry_query *q, entry_fn *fn, vo
 	if (q->after.n && (!str_to_i64(q->after, &after) || after < 0))
 		return store_fail(&base->env, STORE_UNSUPPORTED, NULL,
 				  "'%.*s' is not a cursor of this store", STRF(q->after));
-	rc = sq_read_begin(s); /* so that no entry comes between the two steps */
+	rc = sq_read_begin(s); /* one transaction, so that no entry comes between the two steps */
 	if (rc < 0)
 		return rc;
 	if (q->last || (q->since && !q->unordered))

@@ -133,7 +133,7 @@ static int in_transaction(struct sq *s, int64_t left_ms, int (*fn)(struct sq *))
 static int sq_schema_checkpointed(struct sq *s, int rc)
 {
 	if (rc == 0)
-		sq_checkpoint(s); /* writes the header that sq_header_read() checks */
+		sq_checkpoint(s); /* this writes the header that sq_header_read() checks */
 	return rc;
 }
 

@@ -28,7 +28,7 @@
 #include "base/fs.h"
 #include "store/sqlite/sqlite.h"
 
-static sqlite3_vfs *plain; /* SQLite's own */
+static sqlite3_vfs *plain; /* SQLite's own VFS */
 static sqlite3_vfs ours;
 
 /* --- SQLite's system calls ------------------------------------------------------------------------ */
