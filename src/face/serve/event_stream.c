@@ -99,7 +99,7 @@ static void stream_pump(struct http_exchange *x, void *stream)
 	}
 	t->sent += piece.n;
 	if (http_stream_send(t->exchange, piece) < 0)
-		return; /* on_gone() follows */
+		return; /* the HTTP server calls on_gone() next */
 	http_stream_on_room(t->exchange, PIECE, stream_pump, t);
 }
 
@@ -209,7 +209,7 @@ void events_done(struct job *j)
 	if (t->ended) {
 		stream_free(t);
 	} else if (failed || j->answer.full || !serve_login_holds(t->serve, &t->caller)) {
-		stream_end(t); /* the reader reconnects with its last id */
+		stream_end(t); /* the reader reconnects with the last id that it received */
 	} else {
 		if (send_all(t, buf_str(&j->answer)) && again)
 			stream_check(t, false);

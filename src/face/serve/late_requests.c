@@ -135,7 +135,7 @@ static void late_note_call(struct late *l, const struct request *rq, struct str 
 	late_keep(l->granted[i].token, rq->new_token);
 	if (str_is(rq->new_token, l->ended[slot_of(rq->new_token)].token))
 		late_keep(l->ended[slot_of(rq->new_token)].token,
-			  STR("")); /* a caller may use its token again */
+			  STR("")); /* the caller may use its token again later */
 }
 
 void late_note(struct late *l, const struct request *rq, struct str call, const struct answer *ans)

@@ -232,7 +232,7 @@ static void endpoint_finish(struct job *j, bool arrived)
 	j->exchange = NULL;
 	j->status = 0;
 	j->gone = false;
-	worker_put(d, j); /* the worker may have freed it already */
+	worker_put(d, j); /* the worker may have freed the job already */
 	d->jobs--;
 }
 

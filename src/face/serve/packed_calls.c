@@ -50,7 +50,7 @@ static bool packed_reads(const struct request *rq)
 	return op_flags(rq->op) & OP_READS;
 }
 
-/* Sets the request's caller: the token decides, not the request itself. */
+/* Sets the request's caller. The token decides who the caller is; the request cannot. */
 static bool packed_sign(struct worker *d, struct job *j, struct request *rq)
 {
 	struct str agent;

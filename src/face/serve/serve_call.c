@@ -108,7 +108,7 @@ static void set_brief(struct job *j, const struct reply *r, struct arena *a)
 	brief.ans = answer_brief(&r->ans, a);
 	if (add_reply(j, &brief, ANSWER_SHORT, a))
 		return;
-	j->answer.n = 0; /* too long even so: the command adds to struct answer */
+	j->answer.n = 0; /* still too long: the command adds to struct answer */
 	j->answer.full = false;
 	if (j->code != SUCCESS) {
 		say_error(
@@ -188,7 +188,7 @@ static bool read_arguments(struct worker *d, struct job *j, struct asked *x)
 	if (!known || fault)
 		return false;
 	x->wait = x->args->wait;
-	x->args->wait = 0; /* the worker waits, not the command */
+	x->args->wait = 0; /* the worker waits for the change; the command does not */
 	return true;
 }
 
@@ -377,7 +377,7 @@ void answers_send(struct job *j, struct http_headers extra)
 	}
 	u = mem_alloc(sizeof(*u));
 	*u = (struct unsent){ j->caller.meter, j->unsent };
-	j->unsent = 0; /* was_sent() subtracts it */
+	j->unsent = 0; /* was_sent() subtracts these bytes */
 	http_reply_own(j->exchange, j->status, j->type, extra, &j->answer, was_sent, u);
 }
 

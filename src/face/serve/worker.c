@@ -220,7 +220,7 @@ static void run_batch(struct worker *d, struct job *list, bool last)
 	else
 		refuse_all(list, &ans);
 	for (j = list; j; j = next) {
-		bool own = j->kind == JOB_MCP; /* then run_one() passes its ownership on */
+		bool own = j->kind == JOB_MCP; /* run_one() then passes the job's ownership on */
 
 		next = j->next;
 		j->next = NULL;

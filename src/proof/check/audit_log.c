@@ -386,7 +386,7 @@ static void audit_acquire(struct audit *x, struct trail *t, const struct entry *
 	t->known = true;
 }
 
-/* Only the holder can make these calls. */
+/* Checks an event that only the holder's call can cause. */
 static void check_holder(struct audit *x, const struct trail *t, const struct event *ev)
 {
 	static const char *const own[] = { "done",    "review",   "escalated", "failed",

@@ -41,7 +41,7 @@ static const struct request *without_id(struct split *s, const struct request *r
 	return copy;
 }
 
-/* The second half of `done --claim-next`, for the family of the task that it took. */
+/* The second half of `done --claim-next`, for the family of the task that the call took. */
 static struct part next_part(struct split *s, const struct history_call *c)
 {
 	struct part p = whole_part(c);
@@ -82,7 +82,7 @@ static void emit_next(struct split *s, const struct history_call *c)
 	check_calls_emit(s, task_number(s->x, c->ans->next->id), &p);
 }
 
-/* Emits `p` once for each family that has one of the tasks. */
+/* Calls emit() with `p` once for each family that has one of these tasks. */
 static void emit_to_each(struct split *s, const uint32_t *tasks, size_t n, const struct part *p)
 {
 	for (size_t i = 0; i < n; i++) {

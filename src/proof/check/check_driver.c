@@ -9,7 +9,7 @@
 #define SLACK (20 * MS) /* a driver may round a lease, and its clock may be slewed */
 #define EARLIER 64      /* grants of a task that are compared with the next one */
 
-/* A lock as one agent got it; a repeated `next` of the same token is the same hold. */
+/* A lock that one agent got; a repeated `next` with the same token belongs to the same hold. */
 struct holding {
 	const struct history_call *call;
 	struct str token;

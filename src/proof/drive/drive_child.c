@@ -93,7 +93,7 @@ int child_start(struct child *c, char *const *words, const char *folder, const c
 	return -r;
 }
 
-/* A line is shorter than what a pipe holds, and only one is on its way. */
+/* A line fits into a pipe's buffer, and only one line is on its way. */
 bool child_send(struct child *c, struct str line)
 {
 	ssize_t n;

@@ -104,7 +104,7 @@ static int64_t latest_time(const struct search *s)
 	return at;
 }
 
-/* The first hint that is not before (at, task). */
+/* Finds the first hint that is not before (at, task). */
 static size_t hint_from(const struct search *s, int64_t at, uint32_t task)
 {
 	size_t low = 0, high = s->n_hints;

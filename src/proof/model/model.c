@@ -392,7 +392,7 @@ static void model_step_change(const struct step *s)
 	}
 }
 
-/* A change that undo can take back needs the state before it. */
+/* If undo can take a change back, the model needs the state before that change. */
 static void change_and_note(const struct step *s)
 {
 	bool about = s->c->id && !model_is_guard(model_text(s->w, MODEL_TASK, s->c->id));

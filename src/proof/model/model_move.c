@@ -26,7 +26,7 @@ static bool model_move_protected(const struct step *s, const struct model_task *
 	return model_live(t, s->now) && !step_own(s, t) && !left_by_block;
 }
 
-/* For calls that need no lock. */
+/* Checks a call that needs no lock. */
 enum result step_in_the_way(const struct step *s, const struct model_task *t)
 {
 	if (s->rq->explicit && !step_own(s, t))
@@ -67,7 +67,7 @@ void step_unlock(const struct step *s, struct model_task *t)
 	t->run = 0;
 }
 
-/* Work that a person hands back: others need not wait, and it keeps its place in the order. */
+/* A person hands the task back: other agents need not wait, and the task keeps its place in the order. */
 static void hand_back(const struct step *s, struct model_task *t)
 {
 	bool reserved = s->w->policy.handback && !(t->status == IN_PROGRESS && step_ran_out(s, t));
@@ -390,7 +390,7 @@ enum result step_move(const struct step *s, struct model_task *t, enum op op)
 	return may;
 }
 
-/* done --take claims a Ready task first; both are one change. */
+/* `done --take` claims a Ready task first; the claim and the completion are one change. */
 enum result step_done(const struct step *s, struct model_task *t)
 {
 	struct model_call as_holder = *s->c;

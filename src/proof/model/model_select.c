@@ -403,7 +403,7 @@ bool model_bars(const struct policy *p, struct str lock, const struct request *r
 	return p->untyped || by & 1u << kind_of(lock);
 }
 
-/* Is this a repeat of the call that took the lock, or a call by its holder? */
+/* Is this a repeat of the call that took the lock, or a call by the lock's holder? */
 static bool may_pass(const struct step *s, int kind, const struct model_task *lock)
 {
 	bool again = kind_of(s->rq->id) == kind;

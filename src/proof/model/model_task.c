@@ -125,7 +125,7 @@ static bool did_before(const struct step *s, const struct model_task *t)
 	return s->rq->op == did;
 }
 
-/* Does the acquisition repeat one that has the lock? */
+/* Does the acquisition repeat the acquisition that has the lock? */
 static bool has_already(const struct step *s, const struct model_task *t)
 {
 	if (!step_held_by(s, t, s->c->new_token) || s->rq->op == OP_DONE)
