@@ -35,7 +35,7 @@ struct arena {
 	 * of unknown size asks arena_over() and stops. */
 	size_t limit;
 	struct arena_pool *pool; /* counts its bytes; NULL: none does */
-	bool crowded;            /* it has grown while the pool was full, and is not small */
+	bool crowded;            /* the arena grew while the pool was full, and is not small */
 };
 
 static inline bool arena_over(const struct arena *a)

@@ -79,7 +79,7 @@ int beneath_open(int dir, const char *path, int flags, mode_t mode);
 /* A descriptor of the folder PATH below ROOT, for the *at() calls. The user named ROOT, so ROOT
  * itself may be a link. "" as PATH means ROOT. */
 int beneath_dir(const char *root, const char *path);
-/* The same folder for readdir(); NULL if it cannot be opened. */
+/* Opens the folder for readdir(); NULL if it cannot be opened. */
 DIR *beneath_list(const char *root, const char *path);
 
 #endif

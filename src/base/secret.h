@@ -30,7 +30,7 @@ void digest_end(struct digest *d, unsigned char out[HASH_LEN]);
 /* BLAKE2b of the bytes, in SHORT_HASH_LEN bytes. */
 #define SHORT_HASH_LEN 16
 void hash_short(struct str bytes, unsigned char out[SHORT_HASH_LEN]);
-bool secret_eq(struct str a, struct str b); /* in constant time */
+bool secret_eq(struct str a, struct str b); /* compares in constant time */
 /* A short keyed sum that recognizes a secret without keeping it. Without the key, an attacker
  * cannot find another text with the same sum. It is much faster than a hash, and valid in one
  * process only. */

@@ -10,7 +10,7 @@
 
 /* The length of the character at the start of `s`, which is not empty; 0 if it is not UTF-8. */
 size_t text_char(struct str s, uint32_t *out);
-/* The same text for every spelling in upper and lower case, in any script. */
+/* Folds case: spellings in upper and lower case give the same text, in any script. */
 struct str text_fold(struct arena *a, struct str s);
 /* Does `s` contain `part`, in any case? */
 bool text_has(struct str s, struct str part);

@@ -11,7 +11,7 @@
 #include "format/json.h"
 
 struct reply {
-	struct answer ans;    /* its code is the code of the command */
+	struct answer ans;    /* the command's exit code is this answer's code */
 	json_t *more;         /* members that only this command has; NULL: none */
 	struct strs warnings; /* warnings of the command, after those of the answer */
 	const void *own;      /* for the command's own json() and show() */
@@ -25,7 +25,7 @@ void reply_warn(struct reply *r, struct str text, struct arena *a);
 /* The members that only this command has, in an object that the reply owns. */
 json_t *reply_more(struct reply *r);
 json_t *reply_json(const struct reply *r, struct arena *a);
-/* Only `more` is not in an arena. */
+/* Frees `more`, the only member outside an arena. */
 void reply_free(struct reply *r);
 
 #endif

@@ -11,7 +11,7 @@
 
 /* The lock that the answer grants. */
 struct grant {
-	struct str token; /* only in the answer to an acquisition */
+	struct str token; /* only the answer to an acquisition has it */
 	int64_t fence, expires_at, ttl;
 };
 
@@ -102,7 +102,7 @@ struct answer {
 	size_t n_candidates;
 	int64_t counts[STATUS_END];
 	int64_t held; /* ANSWER_OVERVIEW: number of locked tasks; tasks[] may have fewer */
-	/* Only in a list for people and in an overview: */
+	/* Members that only a list for people and an overview have: */
 	struct standing *standing;    /* one for each of tasks[]; NULL: nobody asked */
 	struct allowed *allowed;      /* one for each of tasks[], else one for task */
 	size_t n_allowed;             /* 0: nobody asked */

@@ -60,7 +60,7 @@ bool action_forces(int action);
 enum status action_to(int action);
 /* The operation's action without an option. to: the target of `update --status`, else 0. */
 int action_find(enum op op, enum status to);
-/* The same action without its option. */
+/* Returns the action without its option. */
 int action_plain(int action);
 
 #endif

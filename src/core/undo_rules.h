@@ -32,7 +32,7 @@ struct undo {
 	int64_t at;
 	struct str agent;
 	struct str digest; /* of the task after the change; empty: it was removed */
-	struct task *was;  /* before the change */
+	struct task *was;  /* the task before the change */
 	struct undo_other *others;
 	size_t n_others;
 };

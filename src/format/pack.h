@@ -78,7 +78,7 @@ struct shape_member {
 struct shape {
 	const struct shape_member *members;
 	size_t n, plain; /* the first `plain` members are not SHAPE_GIVEN, the others are */
-	size_t size;     /* of the struct */
+	size_t size;     /* size of the struct */
 	size_t given;    /* offset of a uint64_t: a bit for each SHAPE_GIVEN member, in order */
 	const uint8_t *by_tag; /* 1 + index of the member with a tag; NULL: search the list */
 	uint8_t least;         /* smaller tags are of another struct in the same bytes */

@@ -21,7 +21,7 @@ struct plain {
 	json_t *others; /* values of unknown keys; NULL: none */
 	/* options */
 	plain_when_fn *when;
-	bool whole; /* with the hidden fields as well: locks, token hashes */
+	bool whole; /* also write the hidden fields: locks, token hashes */
 	struct arena *arena;
 };
 

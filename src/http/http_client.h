@@ -31,11 +31,11 @@ struct http_client_options {
 
 struct http_answer {
 	enum http_fate fate;
-	int status; /* if answered */
+	int status; /* the answer's HTTP status, if the server answered */
 	struct http_headers headers;
 	struct str body; /* followed by a NUL */
 	bool timed_out;  /* the deadline passed */
-	bool stopped;    /* by stop_fd */
+	bool stopped;    /* stop_fd ended the request */
 	bool connected;  /* the server accepted the connection */
 	bool unproven;   /* the server did not prove that it knows the token */
 	char why[256];   /* if not answered: the reason, for people */

@@ -74,7 +74,7 @@ enum phase {
 struct conn {
 	struct http_server *s;
 	struct conn *next, **prev;
-	struct conn *next_alike, **prev_alike; /* in s->authenticated or s->unauthenticated */
+	struct conn *next_alike, **prev_alike; /* links in s->authenticated or s->unauthenticated */
 	struct http_party *party;              /* see admit.c */
 	bool authenticated;
 	struct bufferevent *bev;
@@ -89,7 +89,7 @@ struct conn {
 	unsigned char address[16];
 	bool local, tls;
 	bool working; /* conn_work() is running, and frees a dead connection when it returns */
-	bool dead;    /* to be freed */
+	bool dead;    /* the server will free it */
 	bool eof;     /* the peer closed its side */
 	bool reuse;   /* another request may follow */
 	bool fresh;   /* no byte has arrived yet */

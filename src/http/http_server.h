@@ -29,13 +29,13 @@ struct http_limits {
 	size_t head_max;         /* bytes of the request line and headers: 414, 431 */
 	size_t body_max;         /* bytes of the body: 413 */
 	size_t header_count_max; /* 431 */
-	int64_t head_ms;         /* from the first byte (or accept) to the last header: 408 */
-	int64_t body_ms;         /* for the whole body: 408 */
+	int64_t head_ms;         /* time from the first byte (or accept) to the last header: 408 */
+	int64_t body_ms;         /* time for the whole body: 408 */
 	int64_t write_ms;        /* an answer makes no progress: the peer is dropped */
 	int64_t idle_ms; /* between requests: the connection is closed; unauthenticated: at most head_ms */
-	size_t connections_max;     /* authenticated ones: see http_authenticate() */
-	size_t unauthenticated_max; /* in addition; beyond it, a new connection closes another one */
-	size_t per_address_max;     /* unauthenticated ones from one address; 0: no limit */
+	size_t connections_max; /* authenticated ones: see http_authenticate() */
+	size_t unauthenticated_max; /* unauthenticated connections, in addition; beyond it, a new one closes another */
+	size_t per_address_max; /* unauthenticated connections from one address; 0: no limit */
 	uint64_t
 		bodies_max; /* body bytes that one caller may send at once; a single body always passes: 429 */
 	size_t stream_max; /* unsent bytes of a stream: a slower reader is dropped */
@@ -59,7 +59,7 @@ struct http_request {
 	uid_t uid;
 	pid_t pid;
 	bool tls;
-	int64_t began_ms; /* when its first byte came, by os_boot_ms() */
+	int64_t began_ms; /* when the first byte arrived, by os_boot_ms() */
 };
 
 struct http_calls {
@@ -204,7 +204,7 @@ void http_body_max(struct http_exchange *x, uint64_t max);
 
 struct http_counters {
 	uint64_t accepted, requests, refused; /* refused: by the server itself */
-	uint64_t handshakes, resumed; /* of TLS; resumed: with a session that the client kept */
+	uint64_t handshakes, resumed;         /* TLS handshakes; resumed: with a kept session */
 	uint64_t bytes_in, bytes_out;
 	uint64_t slow_readers, timeouts; /* peers that were dropped for that reason */
 	uint64_t evicted;                /* connections that were closed in favour of others */

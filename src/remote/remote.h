@@ -38,10 +38,10 @@ struct question {
 	const char *path;  /* "/v1/call" */
 	const char *query; /* without '?'; may be NULL */
 	struct str body;
-	bool changes;     /* it may change the queue */
-	bool again;       /* the server recognises it, so it may be sent again */
+	bool changes;     /* the request may change the queue */
+	bool again;       /* the server recognises a repeat, so the client may send it again */
 	int64_t wait_ms;  /* the server may wait up to this long before it answers */
-	int64_t again_ms; /* it may be sent again for up to this long; 0: until the timeout */
+	int64_t again_ms; /* the request may be repeated for up to this long; 0: until the timeout */
 };
 
 /* Asks until there is an answer or the timeout has passed. SUCCESS: *body has the frames. Otherwise

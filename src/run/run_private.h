@@ -73,7 +73,7 @@ void lines_end(struct lines *l, struct str name, struct buf *out);
  */
 
 struct reaper {
-	int fd; /* to register with */
+	int fd; /* the descriptor to register with */
 	pid_t pid;
 };
 
@@ -183,7 +183,7 @@ struct job {
 	bool piped; /* its output comes through the pipe `from` */
 	int from;
 	struct lines lines;
-	bool counted; /* its group is gone, and `rest` bytes of its output are left */
+	bool counted; /* the process group is gone; `rest` bytes of its output are unread */
 	size_t rest;
 };
 
@@ -200,7 +200,7 @@ struct runner {
 	int signals;
 	struct pollfd *polls;          /* for the signals, the store, the terminal and each job */
 	int64_t check_one, checked_at; /* next and last check; NEVER: the store will wake us */
-	/* For a loop that waits: */
+	/* Members for a waiting loop: */
 	bool hopeful, told; /* a task can become eligible; the user was told that the loop waits */
 	struct attempts
 		wait; /* begins when the last program ended, or with the loop; next: NEVER while the loop is not waiting */

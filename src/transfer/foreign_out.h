@@ -10,7 +10,7 @@
 struct foreign_task {
 	struct parcel parcel;
 	struct str theirs;           /* its id in the other program */
-	struct foreign_task *inside; /* its parent; NULL: none */
+	struct foreign_task *inside; /* the task's parent; NULL: none */
 	struct foreign_task *first, *last,
 		*next; /* its first and last sub-task, and its next sibling */
 	size_t depth;  /* 0: it has no parent */

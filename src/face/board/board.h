@@ -123,7 +123,7 @@ const char *filter_apply(struct str words, struct str agent, struct request *rq,
 
 /* actions: the changes that the board offers, each as a request and as the equivalent `pawl` command. */
 
-#define TEXTS 2 /* the most texts that one action asks for */
+#define TEXTS 2 /* an action asks for at most this number of texts */
 
 /* A text that the user types. */
 struct text_ask {
@@ -226,7 +226,7 @@ enum effect {
 
 struct ui {
 	struct board board;
-	enum mode mode, under; /* under: the view below the dialog: board or detail */
+	enum mode mode, under; /* under: the view below the dialog, board or detail */
 	struct draft draft;
 	enum input_for input_for;
 	char input[INPUT_MAX + 1];

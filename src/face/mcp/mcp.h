@@ -41,7 +41,7 @@ struct mcp_host {
 /* Describes the message that `send` gets. */
 struct mcp_out {
 	void *via; /* the message's exchange; NULL: it is a notification for the session */
-	bool last; /* it ends that exchange */
+	bool last; /* this message ends the exchange */
 	int error; /* enum rpc_error; 0: it is a result or a notification */
 };
 
@@ -66,7 +66,7 @@ struct mcp {
 	struct caller_run outside; /* the run between calls */
 	bool inside;               /* a call is being made, in its own run */
 	struct arena self;
-	int64_t pid, pid_start; /* of this process, once known */
+	int64_t pid, pid_start; /* this process, once known */
 	struct str boot_id;
 	struct arena_pool *memory; /* counts the memory of the answers; NULL: it is not counted */
 	int64_t heard;             /* when the client sent its last message, in boot time */
@@ -122,7 +122,7 @@ enum rpc_error {
 	RPC_NO_METHOD = -32601,
 	RPC_PARAMS = -32602,
 	RPC_INTERNAL = -32603,
-	RPC_NO_RESOURCE = -32002, /* before 2026-07-28 */
+	RPC_NO_RESOURCE = -32002, /* in protocol versions before 2026-07-28 */
 	RPC_HEADER = -32020,
 	RPC_VERSION = -32022,
 };
@@ -211,7 +211,7 @@ struct briefing {
 	const struct command *tool;
 	const struct reply *reply;
 	struct arena *arena;
-	bool full;       /* with every member */
+	bool full;       /* the answer has every member */
 	bool paged;      /* `after` continues the list */
 	int64_t skipped; /* the number of tasks on earlier pages */
 	/* set by brief_json(): */
@@ -291,7 +291,7 @@ struct held {
 	int64_t fence, ttl, expires, renew, touched; /* the last three in boot time */
 	bool own; /* the lock belongs to the server's own agent, so it is renewed */
 	bool manual;
-	bool lost; /* it was not ended by a call of this session */
+	bool lost; /* no call of this session ended the lock */
 };
 
 /* Finds a lock in the run of the present call. agent empty: the server's own. NULL: it is not

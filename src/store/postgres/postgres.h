@@ -34,7 +34,7 @@ struct pg_seen {
 	struct str key;
 	struct record *rec; /* NULL: the key is absent */
 	bool body;          /* rec->body is known */
-	bool written;       /* by the current change */
+	bool written;       /* the current change has written it */
 	struct pg_seen *next_written;
 	bool later; /* its row is not sent yet: see pg_change.c */
 	struct pg_seen *next_later;
@@ -45,7 +45,7 @@ struct pg_seen {
 /* A statement of this handle. */
 struct pg_prepared {
 	const char *sql; /* a literal, compared by address */
-	char *text;      /* with the name of the schema filled in */
+	char *text;      /* the SQL text, with the schema's name filled in */
 	unsigned uses;
 	bool named; /* the server knows it by its number here */
 	bool fresh; /* the server has not answered yet */
@@ -77,7 +77,7 @@ struct pg_set {
 #define PG_SETS 12
 struct pg_ahead {
 	struct strs keys;
-	bool parents; /* with the parents of these tasks */
+	bool parents; /* also read the parents of these tasks */
 	struct pg_set sets[PG_SETS];
 	size_t n, kept; /* kept: answered by the server */
 	bool together;  /* one statement reads the keys and most sets */

@@ -68,12 +68,12 @@ struct notion {
 	int64_t settle_ms;       /* reads may be this far behind */
 	int64_t said_at, began_at;
 	bool unknown; /* the last request may have been carried out, although no answer says so */
-	int status;   /* of the last answer */
+	int status;   /* HTTP status of its last answer */
 	int64_t server_now; /* Notion's clock, by its last answer; 0: unknown */
 	size_t later; /* tasks to try again: they changed during the round, or their page is not visible yet */
 	/* About the database: */
 	struct str sync_token; /* token of the lock @sync */
-	int64_t fence;         /* of that lock; 0: unknown */
+	int64_t fence;         /* the lock's fence; 0: unknown */
 	int64_t renewed_at;
 	struct str source, bot, agent_user;
 	struct str identity;          /* of the queue; empty: it has none yet */
@@ -131,11 +131,11 @@ enum result notion_owned(struct notion *n);
 struct page {
 	struct str id;
 	struct values is;
-	int64_t edited, created; /* in whole minutes, as Notion gives them */
+	int64_t edited, created; /* Notion's times, which are whole minutes */
 	bool by_us, last_by_us;  /* our integration made the page, or the last edit */
 	bool trashed;
 	struct str parent; /* the page of the parent; empty: none */
-	struct str body;   /* if it was read */
+	struct str body;   /* the page's text, if body_read */
 	bool body_read;
 };
 
@@ -181,7 +181,7 @@ struct link {
 	struct str task, page;
 	struct values t, p; /* values of the task and of the page */
 	struct values was; /* notion_was(): earlier values of the page, for reads that are behind */
-	int64_t at;        /* when these were recorded (wall clock) */
+	int64_t at;        /* when this record was made (wall clock) */
 	int64_t edited;    /* of the page */
 	int64_t version;   /* the task's version; -1: check the task again */
 	struct str comment; /* ids of the recent comments that were seen */
@@ -194,7 +194,7 @@ struct link {
 	struct doing doing;
 	bool gone;    /* the task or the page does not exist any more */
 	size_t place; /* among all links; not stored */
-	bool fresh;   /* its task was made in this round; not stored */
+	bool fresh;   /* this round made the link's task; not stored */
 	bool touched; /* somebody edited the page; not stored */
 	bool refused; /* this page, with the values `p`, cannot become a task */
 	bool loose;   /* our last PATCH may hide an edit of the text: read the text again */
@@ -227,9 +227,9 @@ enum result notion_talk_set(struct state *s, size_t place);
 enum field_action {
 	D_NONE,
 	D_SAME, /* both sides are equal: remember that */
-	D_PUSH, /* to the page */
-	D_PULL, /* to the task */
-	D_BACK  /* to the page, because its edit is refused */
+	D_PUSH, /* write the task's value to the page */
+	D_PULL, /* write the page's value to the task */
+	D_BACK  /* write to the page, because its edit is refused */
 };
 
 struct plan {
@@ -265,14 +265,14 @@ struct round {
 	const struct task *tasks;
 	size_t n_tasks;
 	bool *seen;
-	int64_t began; /* by Notion's clock: earlier edits were read */
+	int64_t began; /* Notion's time; the sync has read all earlier edits */
 };
 
 /* One task and its page. */
 struct item {
 	struct round *r;
 	struct notion *n;
-	const struct task *t; /* as it is now */
+	const struct task *t; /* the task's current state */
 	struct link *l;
 	struct page *p;
 	struct values tv;     /* of the task */
