@@ -81,7 +81,7 @@ struct client {
 struct client_health {
 	struct health health;
 	struct health_facts facts;
-	bool counted; /* the store has counters for this client's calls */
+	bool counted; /* the store has counters */
 };
 
 /* Finds settings, place and agent; opens nothing. SUCCESS, or the error in *ans. */

@@ -33,7 +33,7 @@ bool lease_owned(const struct lock *l, struct str hash, int64_t now);
 /* Does the call's token prove that its caller holds the task? false: the token is stale, and the call
  * was refused. */
 bool lease_prove(const struct task *t, struct call *c);
-/* Does what lease_prove() does, but only if the caller named a token. */
+/* True if the caller named no token; else the result of lease_prove(). */
 bool lease_prove_named(const struct task *t, struct call *c);
 /* Gives the lock to the request's agent: a new acquisition. */
 void lease_take(struct task *t, const struct request *r, struct str hash, int64_t ttl, int64_t now);

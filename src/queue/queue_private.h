@@ -222,7 +222,7 @@ bool lock_dead(const struct lock *l);
 /* Is the holder's process provably dead, and did it run on this boot of this machine, in this pid namespace? Then pawl
  * may clear the lock without a person. Any process that runs the change may ask, because it compares its own place. */
 bool lock_died_here(const struct lock *l);
-/* Runs rules_apply() for the call's operation, even if a dead process still has the task's lock. */
+/* Runs rules_apply() for the call's operation. If a dead process's lock refuses the call, applies the rules over that lock. */
 void act_apply(struct act *w, struct loaded *l);
 void lock_check(struct lock *l); /* sets `life` */
 /* Reads a lock of the whole queue, or the emergency. Without a holder there is no lock. */

@@ -44,7 +44,7 @@ struct mind {
 	unsigned n_holds;
 	/* a lock of the whole queue that the agent holds; "": none */
 	char closed[GUARD_LEN], closed_token[TOKEN_LEN + 1];
-	/* the queue refused the agent's last call because of another agent's lock of the whole queue */
+	/* the queue refused the agent's last call because others closed the queue */
 	bool kept_out;
 	/* when its last live lease expires (boot time); 0: it holds nothing */
 	_Atomic int64_t until;

@@ -412,7 +412,7 @@ int sq_put(struct sq *s, const struct record *r)
 	return rc;
 }
 
-/* Raises the floor above this revision, because a later record with the same key must not reuse an old one. */
+/* Raises the floor to this revision, because a later record with the same key must not reuse an old one. */
 static int raise_floor(struct sq *s, int64_t rev)
 {
 	sqlite3_stmt *st;

@@ -68,7 +68,7 @@ struct notion {
 	int64_t settle_ms;       /* reads may be this far behind */
 	int64_t said_at, began_at;
 	bool unknown; /* the last request may have been carried out, although no answer says so */
-	int status;   /* HTTP status of its last answer */
+	int status;   /* HTTP status of Notion's last answer */
 	int64_t server_now; /* Notion's clock, by its last answer; 0: unknown */
 	size_t later; /* tasks to try again: they changed during the round, or their page is not visible yet */
 	/* About the database: */
@@ -181,7 +181,7 @@ struct link {
 	struct str task, page;
 	struct values t, p; /* values of the task and of the page */
 	struct values was; /* notion_was(): earlier values of the page, for reads that are behind */
-	int64_t at;        /* when this record was made (wall clock) */
+	int64_t at;        /* when these values were recorded (wall clock) */
 	int64_t edited;    /* of the page */
 	int64_t version;   /* the task's version; -1: check the task again */
 	struct str comment; /* ids of the recent comments that were seen */
