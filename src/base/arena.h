@@ -23,7 +23,7 @@ struct arena_pool {
 	const struct arena *_Atomic first; /* the arena that may grow in a full pool; NULL: none */
 };
 
-/* Add or subtract memory that no arena allocated, in the pool and its whole. */
+/* Count memory that no arena allocated, or stop counting it, in the pool and in the pool that contains it. */
 void arena_pool_add(struct arena_pool *p, size_t n);
 void arena_pool_drop(struct arena_pool *p, size_t n);
 

@@ -21,7 +21,7 @@ struct buf {
 
 #define BUF_MAX(limit) ((struct buf){ .max = (limit) })
 
-/* buf_add() of bytes for which the buffer has no room yet. */
+/* The slow path of buf_add(), for bytes that may not fit without growing or draining the buffer. */
 void buf_add_slowly(struct buf *b, const void *p, size_t n);
 
 static inline void buf_add(struct buf *b, const void *p, size_t n)

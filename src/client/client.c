@@ -135,8 +135,8 @@ static bool client_relative(struct str text)
 	       u.path.p[0] != '/';
 }
 
-/* Resolves links in the folder, but not in the last name: a clone may bring a link in place of the database, and the
- * store must see and refuse it. */
+/* Resolves links in the folder but not in the file name, because a clone may contain a link in place of the database. The
+ * store must see that link and refuse it. */
 static char *real_beside(struct arena *a, const char *path)
 {
 	const char *name = strrchr(path, '/') + 1;

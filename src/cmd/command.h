@@ -170,8 +170,7 @@ struct session {
 	/* Shows an event at once (log --follow); false: the listener is gone. NULL: this face
 	 * cannot show events. */
 	bool (*emit)(struct session *s, const struct event *e);
-	/* Replaces the line of progress by this one; empty: removes it. NULL: nobody is
-	 * watching. */
+	/* Replaces the progress line with `line`; an empty `line` removes it. A NULL function: nobody is watching. */
 	void (*progress)(struct session *s, struct str line);
 	/* Is the reader of the output still there? NULL: yes. */
 	bool (*listening)(struct session *s);

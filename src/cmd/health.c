@@ -17,10 +17,11 @@ const struct command cmd_lock_health = {
 	.summary = "rate the health of the locks, with reasons and advice",
 	.detail =
 		"The score starts at 100. Stale locks cost 30, more than three failed changes in ten minutes cost 40, and "
-		"a load above 2 per processor costs 20. The table counts, for each operation, successes and failures of "
-		"all processes since the queue was made, how long it waited and how long it made others wait (setting "
-		"health.monitoring). batch, import, clear and restore count as one call each. Then follow the acquisitions "
-		"that were refused because another agent held the lock, and the last such lock. A git server has no "
+		"a load above 2 per processor costs 20. For each operation, the table shows how often it succeeded and "
+		"failed, how long it waited, and how long it made other calls wait. It covers all processes since the queue "
+		"was made (setting health.monitoring). batch, import, clear and restore count as one call each. Below the "
+		"table are the number of acquisitions that were refused because another agent held the lock, and the last "
+		"lock that caused a refusal. A git server has no "
 		"counters. With the setting health.auto = on, lock health and each change clean up stale locks if the "
 		"score is below 60, and changes then wait at most 3 s. It never declares an emergency by itself.",
 	.example = "pawl lock health\n"

@@ -334,7 +334,7 @@ static json_t *lean_json(struct briefing *b)
 
 /* --- other objects ---------------------------------------------------------------------------------- */
 
-/* If a lock caused the refusal, `error` names the holder: every client reads that member. */
+/* If a lock caused the refusal, `error` names the holder, because every client reads `error`. */
 static void name_holder(const struct briefing *b, json_t *error)
 {
 	const struct answer *ans = &b->reply->ans;

@@ -179,8 +179,8 @@ static void next_page(struct attempt *t, int64_t limit)
 		i++;
 	if (i == ans->n_tasks) {
 		reply_free(&t->reply);
-		run_fail(USAGE, STR("the argument after: no such task in this list"), STR(""),
-			 &t->reply);
+		run_fail(USAGE, STR("the argument `after` names a task that is not in this list"),
+			 STR(""), &t->reply);
 		return;
 	}
 	t->skipped = (int64_t)i + 1;

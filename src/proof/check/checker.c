@@ -136,7 +136,7 @@ static void name_call(struct checking *x, const struct history_call *c)
 		tally_add(&x->tasks, c->ans->tasks[i].id);
 }
 
-/* The names of the locks of the whole queue: a world has all of them or none. */
+/* If the history uses any lock of the whole queue, adds the names of all: a world has all of them or none. */
 static void name_guards(struct checking *x)
 {
 	bool any = false;

@@ -69,7 +69,7 @@ struct model_task {
 	uint32_t last_op, last_token, last_next;
 	uint32_t spelled; /* the id as written: MODEL_TEXT */
 	uint32_t assignee, last_holder, run, parent;
-	/* the operator who changed the task over a lock, and the token of that lock */
+	/* the operator who overrode a lock to change the task, and that lock's token */
 	uint32_t over_by, over_token;
 	uint32_t undo; /* the last change that can be undone: MODEL_TEXT (model_undo.c) */
 	uint32_t title, type, summary, reason, unblock_action;

@@ -90,7 +90,7 @@ struct combine {
 	uint64_t boot;
 	/* ms; after this time the owner withdraws a call that no holder has taken, and runs it; 0: wait until the deadline */
 	int64_t patience;
-	/* The store takes its time once for each batch. A call that arrives later must not get this time, because its owner
+	/* The store reads the clock once for each batch. A call that arrives later must not get this time, because its owner
 	 * may have seen a later one. So the holder lists the calls first, and takes only the listed ones. */
 	bool checks;
 	uint32_t checked[COMBINE_SLOTS]; /* by slot: the listed call's word, as TAKEN; 0: none */

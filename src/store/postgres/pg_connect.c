@@ -329,10 +329,11 @@ void pg_disconnect(struct pg *s)
 }
 
 /* Generic plans: a plan for each set of values would cost more than it saves, because each statement reads few rows. If
- * the session's number is not the server's, a pooler is between us. Then the settings end with the statement, because the
- * session is shared with other programs. The search path keeps other users' functions and operators from replacing the
- * server's own; until it is set, every name has its schema. The statement has no name, because a pooler would give the
- * session with that name to another program. */
+ * the process id from the handshake differs from pg_backend_pid(), there is a pooler between us and the server. Then the
+ * settings apply to this statement only, because other programs share the session. The search path keeps other users'
+ * functions and operators from replacing the server's own. Until it is set, this code qualifies every name with its schema.
+ * The statement is unnamed, because a named one would stay in the session, and the pooler may give that session to another
+ * program. */
 static int connect_self(struct pg *s)
 {
 	struct pg_args args = { 0 };

@@ -31,7 +31,7 @@ static bool page_changed(const struct merge *m, enum notion_field f)
 	       !str_has_nocase(m->l->was.v[f], mark_of(now, m->arena));
 }
 
-/* Did a killed sync begin to write another value? A read that is behind does not show it. */
+/* Did a killed sync begin to write another value? A stale read does not show that value yet. */
 static bool is_pending(const struct merge *m, enum notion_field f)
 {
 	return m->l->doing.push.has[f] && !str_eq(m->l->doing.push.v[f], m->p->v[f]);

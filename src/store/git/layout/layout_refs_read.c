@@ -118,7 +118,8 @@ static int base_load(struct refresh *l, const git_oid *oid)
 	if (rc)
 		return store_fail(&l->s->base.env, rc == 1 ? STORE_CORRUPT : STORE_FOREIGN,
 				  "use another queue, or repair the ref with git",
-				  "%s: %sbase is not a commit of pawl", l->s->remote, l->s->prefix);
+				  "%s: %sbase is not a commit that pawl wrote", l->s->remote,
+				  l->s->prefix);
 	v->base_tree = st.tree;
 	v->base_stamp = st.stamp;
 	if (st.stamp > v->stamp)
